@@ -1,0 +1,26 @@
+# Compiler settings that every target shares: the arithmetic contract's flags, warnings as errors, sanitizers.
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+find_package(Threads REQUIRED)
+
+# Contract, rule 2: one rounding per written operation. The other two flags change no bit and let loops vectorise.
+add_compile_options(-ffp-contract=off -fno-math-errno -fno-trapping-math)
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+add_compile_options(-fno-omit-frame-pointer)
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")  # asserts stay on: they guard both sides of every boundary
+endif()
+
+if(GOBLIN_SANITIZE STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -O1 -g1)
+  add_link_options(-fsanitize=address,undefined)
+elseif(GOBLIN_SANITIZE STREQUAL "thread")
+  add_compile_options(-fsanitize=thread -O1 -g1)
+  add_link_options(-fsanitize=thread)
+elseif(NOT GOBLIN_SANITIZE STREQUAL "")
+  message(FATAL_ERROR "GOBLIN_SANITIZE is address, thread or empty, found '${GOBLIN_SANITIZE}'")
+endif()
+
+include_directories(${CMAKE_SOURCE_DIR})
