@@ -65,7 +65,9 @@ void expect_key(DigestKey key) {
 
 }  // namespace
 
-std::string Digest::hex() const { return to_hex(bytes); }
+std::string Digest::hex() const {
+    return to_hex(bytes);
+}
 
 std::optional<Digest> Digest::from_hex(std::string_view text) {
     Digest digest;
@@ -79,7 +81,9 @@ size_t DigestHash::operator()(const Digest& digest) const {
     return hash;
 }
 
-Digest sha256(std::span<const uint8_t> bytes) { return Sha256().add(bytes.data(), bytes.size()).finish(); }
+Digest sha256(std::span<const uint8_t> bytes) {
+    return Sha256().add(bytes.data(), bytes.size()).finish();
+}
 
 uint64_t leaf_count(uint64_t size_bytes) {
     return size_bytes == 0 ? 1 : (size_bytes - 1) / leaf_size_bytes + 1;
@@ -119,8 +123,10 @@ Digest tensor_digest(DigestKey key, const TensorSpec& spec, std::span<const std:
     std::vector<Digest> leaves;
     leaves.reserve(leaf_count(bytes.size()));
     for (uint64_t index = 0; index < leaf_count(bytes.size()); ++index)
-        leaves.push_back(leaf_digest(key, index, bytes.subspan(index * leaf_size_bytes,
-                                                               std::min<uint64_t>(leaf_size_bytes, bytes.size() - index * leaf_size_bytes))));
+        leaves.push_back(leaf_digest(
+            key, index,
+            bytes.subspan(index * leaf_size_bytes,
+                          std::min<uint64_t>(leaf_size_bytes, bytes.size() - index * leaf_size_bytes))));
     return root_digest(key, spec, leaves);
 }
 
@@ -131,7 +137,8 @@ DigestStream::DigestStream(DigestKey key, const TensorSpec& spec)
 
 void DigestStream::add(std::span<const std::byte> bytes) {
     if (bytes.size() > remaining_bytes_)
-        throw Error(ErrorKind::input, "expected {} bytes for {}, found more", spec_.size_bytes(), spec_.text());
+        throw Error(ErrorKind::input, "expected {} bytes for {}, found more", spec_.size_bytes(),
+                    spec_.text());
     remaining_bytes_ -= bytes.size();
     while (!bytes.empty()) {
         if (pending_.empty() && bytes.size() >= leaf_size_bytes) {
@@ -151,8 +158,8 @@ void DigestStream::add(std::span<const std::byte> bytes) {
 
 Digest DigestStream::finish() {
     if (remaining_bytes_ != 0)
-        throw Error(ErrorKind::input, "expected {} bytes for {}, found {} fewer", spec_.size_bytes(), spec_.text(),
-                    remaining_bytes_);
+        throw Error(ErrorKind::input, "expected {} bytes for {}, found {} fewer", spec_.size_bytes(),
+                    spec_.text(), remaining_bytes_);
     if (!pending_.empty() || leaves_.empty()) close_leaf(pending_);
     pending_.clear();
     return root_digest(key_, spec_, leaves_);

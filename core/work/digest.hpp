@@ -1,11 +1,12 @@
 // Digests: SHA-256 trees over tensors, plain (names of blobs) and keyed (commitments of contributors).
 //
-//   leaf = SHA-256(0 ‖ key ‖ u64 index ‖ u64 length ‖ bytes) over leaves of 1 MiB; an empty tensor has one empty leaf
-//   node = SHA-256(1 ‖ left ‖ right), an odd one is promoted unchanged
-//   root = SHA-256(2 ‖ key ‖ u8 dtype ‖ u8 rank ‖ u64 dims… ‖ top)
+//   leaf = SHA-256(0 ‖ key ‖ u64 index ‖ u64 length ‖ bytes) over leaves of 1 MiB; an empty tensor has one
+//   empty leaf node = SHA-256(1 ‖ left ‖ right), an odd one is promoted unchanged root = SHA-256(2 ‖ key ‖ u8
+//   dtype ‖ u8 rank ‖ u64 dims… ‖ top)
 //
-// The key is empty or 32 bytes; integers are little-endian. Leaves can be hashed by several threads and checked as
-// they arrive; dtype and shape are part of the root, so equal bytes of another shape have another digest.
+// The key is empty or 32 bytes; integers are little-endian. Leaves can be hashed by several threads and
+// checked as they arrive; dtype and shape are part of the root, so equal bytes of another shape have another
+// digest.
 #pragma once
 
 #include <array>
@@ -49,7 +50,8 @@ inline Digest tensor_digest(DigestKey key, const Tensor& tensor) {
     return tensor_digest(key, tensor.spec(), tensor.bytes());
 }
 
-// Collects bytes in order, in pieces of any length, and gives the digest at the end: for streams and file slices.
+// Collects bytes in order, in pieces of any length, and gives the digest at the end: for streams and file
+// slices.
 class DigestStream {
   public:
     DigestStream(DigestKey key, const TensorSpec& spec);

@@ -16,7 +16,9 @@ class TestShape : public QObject {
         QVERIFY_EXCEPTION_THROWN((Shape{int64_t{1} << 40, int64_t{1} << 40}), goblin::Error);
     }
     void negative_lengths_are_refused() { QVERIFY_EXCEPTION_THROWN((Shape{2, -1}), goblin::Error); }
-    void rank_nine_is_refused() { QVERIFY_EXCEPTION_THROWN((Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}), goblin::Error); }
+    void rank_nine_is_refused() {
+        QVERIFY_EXCEPTION_THROWN((Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}), goblin::Error);
+    }
     void text_lists_the_lengths() { QCOMPARE((Shape{1797, 64}.text()), std::string("[1797, 64]")); }
 };
 
