@@ -23,4 +23,13 @@ elseif(NOT GOBLIN_SANITIZE STREQUAL "")
   message(FATAL_ERROR "GOBLIN_SANITIZE is address, thread or empty, found '${GOBLIN_SANITIZE}'")
 endif()
 
+if(GOBLIN_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    message(FATAL_ERROR "GOBLIN_FUZZ needs clang, found ${CMAKE_CXX_COMPILER_ID}; use -DCMAKE_CXX_COMPILER=clang++")
+  endif()
+  # The libraries count their branches for the fuzzer too; its main() comes with each target, see tests/fuzz.
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -O1 -g1)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
 include_directories(${CMAKE_SOURCE_DIR})

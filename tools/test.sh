@@ -2,14 +2,26 @@
 
 run_ctest() { ctest --test-dir "$1" --output-on-failure --no-tests=error -j "$jobs" "${@:2}"; }
 
+# run_fuzzers COUNT: each target for COUNT inputs more than it starts with. What they find new is kept in build-fuzz/.
 run_fuzzers() {
-  local runs=$1 target name corpus
+  local runs=$1 target name found reproducer seeds folder
+  build-fuzz/bin/make_seeds build-fuzz/seeds
   for target in build-fuzz/bin/fuzz_*; do
     name=$(basename "$target")
-    corpus=build-fuzz/corpus/$name
-    mkdir -p "$corpus"
+    found=build-fuzz/corpus/$name
+    reproducer=build-fuzz/$name.reproducer
+    rm -f "$reproducer"
+    mkdir -p "$found"
+    seeds=()
+    for folder in "tests/fuzz/corpus/$name" "build-fuzz/seeds/$name"; do [ -d "$folder" ] && seeds+=("$folder"); done
     echo "fuzzing $name for $runs inputs"
-    "$target" -runs="$runs" -seed=1 -max_total_time=60 -verbosity=0 "$corpus" $([ -d "tests/fuzz/corpus/$name" ] && echo "tests/fuzz/corpus/$name")
+    "$target" -runs="$runs" -seed=1 -timeout=10 -rss_limit_mb=1024 -max_total_time=60 -exact_artifact_path="$reproducer" \
+      "$found" "${seeds[@]}" >"build-fuzz/$name.log" 2>&1 || {
+      tail -60 "build-fuzz/$name.log" >&2
+      echo "goblin test: $name failed, the lines above say why (whole log: build-fuzz/$name.log)" >&2
+      [ -e "$reproducer" ] && echo "to see it again: $target $reproducer" >&2
+      return 1
+    }
   done
 }
 

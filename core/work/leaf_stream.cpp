@@ -58,7 +58,7 @@ void append_leaf(std::vector<uint8_t>& stream, std::span<const std::byte> leaf, 
 
 struct LeafDecoder::Zstd {
     struct Free {
-        void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+        void operator()(ZSTD_DCtx* made) const { ZSTD_freeDCtx(made); }
     };
     std::unique_ptr<ZSTD_DCtx, Free> context{ZSTD_createDCtx()};
     std::vector<std::byte> leaf;
