@@ -127,7 +127,7 @@ class TestNpyReader : public QObject {
             QVERIFY2(std::ranges::equal(tensor.bytes(), expected), qPrintable(fields.join(' ')));
             ++count;
         }
-        QCOMPARE(count, 7 * 14 * 2 * 2);
+        QCOMPARE(count, 7 * 17 * 2 * 2);
     }
 
     void blocks_rows_columns_and_byte_ranges_are_the_same_in_every_order_data() {

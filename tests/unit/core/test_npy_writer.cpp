@@ -220,19 +220,6 @@ class TestNpyWriter : public QObject {
             VERIFY_REFUSED(writer.write_block(block, Bytes(3)), "expected a block within [2, 3]");
     }
 
-    void a_result_larger_than_the_disk_is_refused_at_once() {
-        // 8 TiB; where the disk has that, the limit of the next test takes its place.
-        const TensorSpec spec{DType::f64, Shape{max_elements}};
-        if (free_space_bytes(folder_.path().toStdString()) < spec.size_bytes()) {
-            VERIFY_REFUSED(NpyWriter::create(file("c.npy"), "1", spec),
-                           "expected room for 8796093022336 bytes in");
-            VERIFY_REFUSED(NpyWriter::create(file("c.npy"), "1", spec),
-                           "bytes free on its disk; free some and try again");
-            QCOMPARE(kind_of_error_of([&] { NpyWriter::create(file("c.npy"), "1", spec); }), ErrorKind::io);
-        }
-        QCOMPARE(names(), QStringList{});
-    }
-
     void a_result_beyond_the_limit_on_files_is_refused_at_once() {
         rlimit limit{};
         QCOMPARE(getrlimit(RLIMIT_FSIZE, &limit), 0);
