@@ -1,0 +1,151 @@
+// PUT and HEAD of a blob: the leaf stream is unpacked and written on blob threads as it arrives.
+#include "core/work/leaf_stream.hpp"
+#include "labcli/service/blob_job.hpp"
+#include "labcli/service/routes.hpp"
+
+namespace goblin::lab {
+
+namespace {
+
+constexpr size_t piece_bytes = size_t{256} << 10;
+constexpr uint64_t leaf_head_bytes = 5;
+
+struct Upload {
+    std::shared_ptr<BlobSink> sink;
+    std::optional<UploadTurns::Turn> turn;
+    uint64_t size_bytes = 0;
+    uint64_t held = 0;
+    std::optional<LeafDecoder> decoder;
+    std::vector<uint8_t> piece;
+};
+
+void begin(Upload& upload, UploadTurns& turns, const Caller& caller, const Digest& digest) {
+    upload.turn = turns.take(caller.credential, digest);
+    upload.turn->run([&] {
+        upload.size_bytes = upload.sink->size_bytes();
+        upload.held = upload.sink->leaves_held();
+    });
+    BlobSink* const sink = upload.sink.get();
+    upload.decoder.emplace(
+        upload.size_bytes, upload.held,
+        [sink](uint64_t index, std::span<const std::byte> leaf) { sink->write_leaf(index, leaf); });
+}
+
+void take_piece(Upload& upload) {
+    upload.turn->run([&] { upload.decoder->add(upload.piece); });
+    upload.piece.clear();
+}
+
+// Waits for a job, turning what the contributor did wrong into a refusal.
+asio::awaitable<void> finish_step(HttpStream& stream, BlobJob& job) {
+    try {
+        co_await finish_blob_job(stream, job);
+    } catch (const Error& error) {
+        if (error.kind() == ErrorKind::input) throw refused(400, "message", error.what());
+        if (error.kind() == ErrorKind::cancelled) throw refused(409, "leaf", error.what());
+        throw;
+    }
+}
+
+std::string leaves_header(uint64_t leaves) {
+    return fmt::format("Goblin-Leaves: {}\r\n", leaves);
+}
+
+// No stream of a blob is longer than its leaves raw.
+uint64_t longest_stream(uint64_t size_bytes, uint64_t first_leaf) {
+    const uint64_t leaves = leaf_count(size_bytes) - first_leaf;
+    return leaves * leaf_head_bytes + (leaves == 0 ? 0 : size_bytes - first_leaf * leaf_size_bytes);
+}
+
+asio::awaitable<std::shared_ptr<Upload>> open_upload(RequestAtHand& request, const Caller& caller,
+                                                     Digest digest) {
+    HttpStream& stream = request.stream;
+    auto opening = stream.pending<Answer<std::shared_ptr<BlobSink>>>();
+    request.parts.door.open_upload(caller, digest, opening.receiver());
+    Answer<std::shared_ptr<BlobSink>> opened = co_await stream.answer(opening, true);
+    auto upload = std::make_shared<Upload>();
+    upload->sink = accepted(std::move(opened));
+    co_return upload;
+}
+
+// Reads the body, handing it to the blob threads piece by piece; the socket holds back what they can't take.
+asio::awaitable<void> take_body(RequestAtHand& request, std::shared_ptr<Upload> upload) {
+    HttpStream& stream = request.stream;
+    BlobThreads& threads = request.parts.blob_threads;
+    while (stream.body_left() > 0) {
+        std::string lost;
+        std::vector<uint8_t>& piece = upload->piece;
+        size_t filled = 0;
+        piece.resize(std::min<uint64_t>(piece_bytes, stream.body_left()));
+        try {
+            while (filled < piece.size()) {
+                const size_t taken = co_await stream.read_piece(std::span(piece).subspan(filled));
+                filled += taken;
+            }
+        } catch (const ConnectionEnd& end) {
+            lost = end.reason;
+        }
+        piece.resize(filled);
+        auto writing = start_blob_job(threads, stream, upload, take_piece);
+        // What arrived before the connection broke is kept; nobody waits for it.
+        if (!lost.empty()) throw ConnectionEnd{lost};
+        co_await finish_step(stream, writing);
+    }
+}
+
+}  // namespace
+
+asio::awaitable<void> receive_blob(RequestAtHand& request, Digest digest) {
+    HttpStream& stream = request.stream;
+    ServiceParts& parts = request.parts;
+    const Caller caller = request.caller();
+    const uint64_t first = leaf_of(request.head);
+    const auto share = parts.admission.take(Resource::transfer, stream.peer().address, 1);
+    if (!share)
+        throw refused(503, "busy", "expected a free transfer, found all in use; try again later", 1000);
+
+    const std::shared_ptr<Upload> upload = co_await open_upload(request, caller, digest);
+    UploadTurns* const turns = &parts.upload_turns;
+    auto beginning =
+        start_blob_job(parts.blob_threads, stream, upload,
+                       [turns, caller, digest](Upload& opened) { begin(opened, *turns, caller, digest); });
+    co_await finish_step(stream, beginning);
+    if (first != upload->held) {
+        Refusal refusal =
+            refused(409, "leaf", fmt::format("expected leaf {} next, found {}", upload->held, first)).refusal;
+        Reply reply = reply_of(refusal);
+        reply.more_headers += leaves_header(upload->held);
+        co_await stream.reply(std::move(reply));
+        co_return;
+    }
+    if (const uint64_t longest = longest_stream(upload->size_bytes, first); stream.body_left() > longest)
+        throw refused(413, "length",
+                      fmt::format("expected at most {} bytes from leaf {}, found {}", longest, first,
+                                  stream.body_left()));
+    co_await take_body(request, upload);
+
+    Reply reply;
+    reply.status = upload->decoder->complete() ? 204 : 202;
+    reply.more_headers = leaves_header(upload->decoder->next_leaf());
+    if (upload->decoder->complete()) {
+        auto finishing = stream.pending<Answer<Nothing>>();
+        parts.door.finish_upload(caller, digest, upload->sink, finishing.receiver());
+        Answer<Nothing> finished = co_await stream.answer(finishing, true);
+        accepted(std::move(finished));
+    }
+    co_await stream.reply(std::move(reply));
+}
+
+asio::awaitable<void> tell_upload(RequestAtHand& request, Digest digest) {
+    HttpStream& stream = request.stream;
+    const Caller caller = request.caller();
+    const std::shared_ptr<Upload> upload = co_await open_upload(request, caller, digest);
+    auto asking = start_blob_job(request.parts.blob_threads, stream, upload,
+                                 [](Upload& opened) { opened.held = opened.sink->leaves_held(); });
+    co_await finish_step(stream, asking);
+    Reply reply;
+    reply.more_headers = leaves_header(upload->held);
+    co_await stream.reply(std::move(reply));
+}
+
+}  // namespace goblin::lab
