@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/tensor/transpose.hpp"
 
 namespace goblin {
 
@@ -22,8 +23,9 @@ constexpr size_t transpose_buffer_bytes = size_t{1} << 20;
 constexpr size_t surrounding_rows_bytes = size_t{4} << 20;
 // Skipping fewer bytes than this with a read of its own takes longer than reading through them.
 constexpr size_t gap_worth_skipping_bytes = size_t{8} << 10;
-// Columns transposed together: as many as make the runs written to a row worth a cache line or more.
-constexpr int64_t transposed_columns = 64;
+// Columns transposed together: the runs read and written are then a KiB and more, and the pages touched few
+// enough for the processor to keep their addresses at hand.
+constexpr int64_t transposed_columns = 256;
 
 std::unique_ptr<std::byte[]> buffer_of(size_t size_bytes) {
     return std::make_unique_for_overwrite<std::byte[]>(size_bytes);
@@ -54,33 +56,6 @@ void make_native(const NpyHeader& header, std::span<std::byte> bytes) {
         swap_words<uint32_t, swapped_32>(bytes);
     else
         swap_words<uint64_t, swapped_64>(bytes);
-}
-
-// target[r][c] = source[c][r] for `rows` × `cols` elements; a row of the target takes target_stride elements.
-template <size_t element_bytes>
-void transpose(const std::byte* source, int64_t rows, int64_t cols, std::byte* target,
-               int64_t target_stride) {
-    constexpr int64_t tile = 16;  // a tile of both sides stays in the first-level cache
-    for (int64_t row0 = 0; row0 < rows; row0 += tile)
-        for (int64_t col0 = 0; col0 < cols; col0 += tile)
-            for (int64_t row = row0; row < std::min(rows, row0 + tile); ++row)
-                for (int64_t col = col0; col < std::min(cols, col0 + tile); ++col)
-                    std::memcpy(target + static_cast<size_t>(row * target_stride + col) * element_bytes,
-                                source + static_cast<size_t>(col * rows + row) * element_bytes,
-                                element_bytes);
-}
-
-void transpose(size_t element_bytes, const std::byte* source, int64_t rows, int64_t cols, std::byte* target,
-               int64_t target_stride) {
-    switch (element_bytes) {
-        case 1:
-            return transpose<1>(source, rows, cols, target, target_stride);
-        case 4:
-            return transpose<4>(source, rows, cols, target, target_stride);
-        default:
-            assert(element_bytes == 8);
-            return transpose<8>(source, rows, cols, target, target_stride);
-    }
 }
 
 NpyHeader header_of(const File& file, uint64_t size_bytes) {
