@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <system_error>
 
 #include "core/error.hpp"
@@ -80,6 +81,17 @@ std::string_view advice_for_opening(int error_number) {
     }
 }
 
+int error_of(int answer) {
+    return answer == 0 ? 0 : errno;
+}
+
+int rename_without_replacing(const char* from, const char* to) {
+    const int error_number = error_of(::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE));
+    if (error_number != EINVAL && error_number != ENOSYS) return error_number;
+    // File systems without that flag: a link never replaces either.
+    return ::link(from, to) != 0 ? errno : error_of(::unlink(from));
+}
+
 int64_t nanoseconds(const timespec& time) {
     return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + static_cast<int64_t>(time.tv_nsec);
 }
@@ -119,6 +131,21 @@ void sync_folder(const std::filesystem::path& folder) {
         throw Error(ErrorKind::io,
                     "expected the names in {} on the disk, the system refused: {}; check the disk",
                     name.string(), reason(error_number));
+}
+
+bool rename_file(const std::filesystem::path& from, const std::filesystem::path& to, Existing existing) {
+    const int error_number = existing == Existing::replace
+                                 ? error_of(std::rename(from.c_str(), to.c_str()))
+                                 : rename_without_replacing(from.c_str(), to.c_str());
+    if (error_number != 0 && error_number != EEXIST)
+        throw Error(ErrorKind::io, "cannot rename {} to {}: {}; rename it by hand, it is complete",
+                    from.string(), to.string(), reason(error_number));
+    return error_number == 0;
+}
+
+void remove_file(const std::filesystem::path& path) {
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+        throw Error(ErrorKind::io, "cannot remove {}: {}; remove it by hand", path.string(), reason(errno));
 }
 
 File::File(std::filesystem::path path, int flags) : path_(std::move(path)) {

@@ -31,6 +31,16 @@ uint64_t free_space_bytes(const std::filesystem::path& path);
 // Makes the names in a folder durable: a file renamed into it is there after a power cut.
 void sync_folder(const std::filesystem::path& folder);
 
+// What to do when there already is a file in the place of a new one.
+enum class Existing : uint8_t { refuse, replace };
+
+// At any moment, even of a power cut, one of the two names leads to the file, and neither to half of it.
+// False, and nothing changed, when a file that is to be kept is at `to`; that is decided in the same moment.
+bool rename_file(const std::filesystem::path& from, const std::filesystem::path& to, Existing existing);
+
+// Fine when there is none.
+void remove_file(const std::filesystem::path& path);
+
 // Reads and writes are safe from several threads. Every failure is an Error with the path: ErrorKind::io when
 // the system refuses, ErrorKind::input when the file isn't what it should be.
 class File {

@@ -1,12 +1,7 @@
 // Creates, fills, resumes and renames the unfinished file.
 #include "core/tensor/npy_writer.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cassert>
-#include <cerrno>
-#include <cstdio>
 #include <string>
 #include <system_error>
 
@@ -21,21 +16,6 @@ void require_absent(const std::filesystem::path& target, Existing existing) {
     if (existing == Existing::refuse && std::filesystem::exists(std::filesystem::symlink_status(target)))
         throw Error(ErrorKind::usage, "expected no file at {}, found one; choose another name or remove it",
                     target.string());
-}
-
-// Atomic: fails with EEXIST rather than replace a file that appeared a moment ago.
-int rename_without_replacing(const char* from, const char* to) {
-    if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
-    if (errno != EINVAL && errno != ENOSYS) return errno;
-    // File systems without that flag: a link never replaces either.
-    if (::link(from, to) != 0) return errno;
-    return ::unlink(from) == 0 ? 0 : errno;
-}
-
-void remove_file(const std::filesystem::path& path) {
-    if (::unlink(path.c_str()) != 0 && errno != ENOENT)
-        throw Error(ErrorKind::io, "cannot remove {}: {}; remove it by hand", path.string(),
-                    std::system_category().message(errno));
 }
 
 std::span<const std::byte> bytes_of(const std::string& text) {
@@ -74,7 +54,8 @@ NpyWriter NpyWriter::create(const std::filesystem::path& target, std::string_vie
         writer.file_.sync();
         sync_folder(partial.parent_path());
     } catch (const Error&) {
-        ::unlink(partial.c_str());  // the reason why it failed matters more than whether this succeeds
+        std::error_code ignored;  // the reason why it failed matters more
+        std::filesystem::remove(partial, ignored);
         throw;
     }
     return writer;
@@ -125,21 +106,12 @@ void NpyWriter::write_block(const Block& block, std::span<const std::byte> sourc
 
 void NpyWriter::finish() {
     file_.sync();
-    const char* from = partial().c_str();
-    int error_number = 0;
-    if (existing_ == Existing::refuse)
-        error_number = rename_without_replacing(from, target_.c_str());
-    else if (std::rename(from, target_.c_str()) != 0)
-        error_number = errno;
-    if (error_number == EEXIST)
+    if (!rename_file(partial(), target_, existing_))
         throw Error(
             ErrorKind::usage,
             "expected no file at {}, found one that appeared meanwhile; move it away and finish again: "
             "the result is in {}",
             target_.string(), partial().string());
-    if (error_number != 0)
-        throw Error(ErrorKind::io, "cannot rename {} to {}: {}; rename it by hand, it is complete",
-                    partial().string(), target_.string(), std::system_category().message(error_number));
     sync_folder(target_.parent_path());
 }
 

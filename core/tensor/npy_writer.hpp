@@ -17,9 +17,6 @@
 
 namespace goblin {
 
-// What to do when there already is a file at the target.
-enum class Existing : uint8_t { refuse, replace };
-
 std::filesystem::path npy_partial_path(const std::filesystem::path& target, std::string_view tag);
 
 // Blocks that share no element may be written by several threads at once; everything else is for one thread.
