@@ -21,7 +21,7 @@ template <typename T>
 uint64_t largest_magnitude(const Tile& tile, const MatrixSource& matrix) {
     if constexpr (sizeof(T) == 1) return std::is_signed_v<T> ? 128 : 255;
     std::atomic<uint64_t> largest{0};
-    for_each_row_band<T>(tile, matrix, [&](const TypedBlock<T>& block) {
+    for_each_row_band<T>(tile, matrix, [&](const TypedBlock<T>& block, unsigned) {
         uint64_t here = 0;
         for (int64_t i = 0; i < block.place.rows; ++i)
             for (int64_t j = 0; j < block.place.cols; ++j) {
@@ -58,15 +58,15 @@ std::vector<int64_t> differing_rows(const Tile& tile, const Ring& ring,
     };
     const auto words = [&](int64_t length) { return Words(static_cast<size_t>(length * ring.vectors)); };
     Words y = words(tile.k());
-    for_each_row_band<T>(tile, tile.b, [&](const TypedBlock<T>& b) {
-        drawn.collect(b);
+    for_each_row_band<T>(tile, tile.b, [&](const TypedBlock<T>& b, unsigned) {
         project(b, x, tile.n(), y);
+        drawn.collect(b);  // now that the block is in the cache
     });
     Words z = words(tile.m());
-    for_each_row_band<T>(tile, tile.a, [&](const TypedBlock<T>& a) { project(a, y, tile.k(), z); });
+    for_each_row_band<T>(tile, tile.a, [&](const TypedBlock<T>& a, unsigned) { project(a, y, tile.k(), z); });
     Words w = words(tile.m());
-    for_each_row_band<ProductOf<T>>(tile, tile.c,
-                                    [&](const TypedBlock<ProductOf<T>>& c) { project(c, x, tile.n(), w); });
+    for_each_row_band<ProductOf<T>>(
+        tile, tile.c, [&](const TypedBlock<ProductOf<T>>& c, unsigned) { project(c, x, tile.n(), w); });
     std::vector<int64_t> rows;
     for (int64_t i = 0; i < tile.m(); ++i)
         for (auto at = static_cast<size_t>(i); at < w.size(); at += static_cast<size_t>(tile.m()))

@@ -36,20 +36,25 @@ HWY_INLINE void measure(D d, const V (&element)[rows], int64_t j, const Projecti
     if constexpr (rows_of == RowsOf::c) {
         const hn::RebindToUnsigned<D> du;
         const auto negative_zero = hn::SignBit(d);
+#pragma GCC unroll 4
         for (int i = 0; i < rows; ++i) {
             const auto found = hn::Eq(hn::BitCast(du, element[i]), hn::BitCast(du, negative_zero));
             measured[i] = hn::IfThenElse(hn::RebindMask(d, found), hn::Set(d, 1.0), measured[i]);
         }
     } else {
         const V weight = load(d, p.weight + j);
+        V column_norm2 = rows_of == RowsOf::b ? load(d, p.column_norm2 + j) : hn::Zero(d);
+#pragma GCC unroll 4
         for (int i = 0; i < rows; ++i) {
             if constexpr (rows_of == RowsOf::a) {
                 measured[i] = hn::MulAdd(hn::Abs(element[i]), weight, measured[i]);
             } else {
                 const V scaled = hn::Mul(element[i], weight);
                 measured[i] = hn::MulAdd(scaled, scaled, measured[i]);
+                column_norm2 = hn::MulAdd(scaled, scaled, column_norm2);
             }
         }
+        if constexpr (rows_of == RowsOf::b) hn::StoreU(column_norm2, d, p.column_norm2 + j);
     }
 }
 
@@ -58,6 +63,7 @@ double measure_one(T element, int64_t j, const Projection& p) {
     if constexpr (rows_of == RowsOf::c) return is_negative_zero(element) ? 1.0 : 0.0;
     if constexpr (rows_of == RowsOf::a) return std::abs(static_cast<double>(element)) * p.weight[j];
     const double scaled = static_cast<double>(element) * p.weight[j];
+    p.column_norm2[j] += scaled * scaled;
     return scaled * scaled;
 }
 
@@ -67,30 +73,39 @@ void project_rows(const float* elements, int64_t stride, int64_t row, const Proj
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
     V sum[rows][secret_vectors];
     V measured[rows];
+#pragma GCC unroll 4
     for (int i = 0; i < rows; ++i) {
+#pragma GCC unroll 4
         for (int v = 0; v < secret_vectors; ++v) sum[i][v] = hn::Zero(d);
         measured[i] = hn::Zero(d);
     }
     int64_t j = 0;
     for (; j + lanes <= p.cols; j += lanes) {
         V element[rows];
+#pragma GCC unroll 4
         for (int i = 0; i < rows; ++i) element[i] = load(d, elements + i * stride + j);
+#pragma GCC unroll 4
         for (int v = 0; v < secret_vectors; ++v) {
             const V vector = load(d, p.vector + v * p.vector_stride + j);
+#pragma GCC unroll 4
             for (int i = 0; i < rows; ++i) sum[i][v] = hn::MulAdd(element[i], vector, sum[i][v]);
         }
         measure<rows_of>(d, element, j, p, measured);
     }
+#pragma GCC unroll 4
     for (int i = 0; i < rows; ++i) {
         double total[secret_vectors];
+#pragma GCC unroll 4
         for (int v = 0; v < secret_vectors; ++v) total[v] = hn::GetLane(hn::SumOfLanes(d, sum[i][v]));
         double total_measured = hn::GetLane(hn::SumOfLanes(d, measured[i]));
         for (int64_t rest = j; rest < p.cols; ++rest) {
             const float element = elements[i * stride + rest];
+#pragma GCC unroll 4
             for (int v = 0; v < secret_vectors; ++v)
                 total[v] += static_cast<double>(element) * p.vector[v * p.vector_stride + rest];
             total_measured += measure_one<rows_of>(element, rest, p);
         }
+#pragma GCC unroll 4
         for (int v = 0; v < secret_vectors; ++v) p.sum[v * p.sum_stride + row + i] += total[v];
         p.measure[row + i] += total_measured;
     }
@@ -119,11 +134,13 @@ void project_row(const double* elements, int64_t row, const Projection& p) {
     const D d;
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
     V high[secret_vectors], low[secret_vectors];
+#pragma GCC unroll 4
     for (int v = 0; v < secret_vectors; ++v) high[v] = low[v] = hn::Zero(d);
     V measured[1] = {hn::Zero(d)};
     int64_t j = 0;
     for (; j + lanes <= p.cols; j += lanes) {
         const V element[1] = {load(d, elements + j)};
+#pragma GCC unroll 4
         for (int v = 0; v < secret_vectors; ++v) {
             add_exactly(element[0], load(d, p.vector + v * p.vector_stride + j), high[v], low[v]);
             if (p.vector_low != nullptr)
@@ -132,6 +149,7 @@ void project_row(const double* elements, int64_t row, const Projection& p) {
         measure<rows_of>(d, element, j, p, measured);
     }
     double total_measured = hn::GetLane(hn::SumOfLanes(d, measured[0]));
+#pragma GCC unroll 4
     for (int v = 0; v < secret_vectors; ++v) {
         double& total = p.sum[v * p.sum_stride + row];
         double& total_low = p.sum_low[v * p.sum_stride + row];
@@ -187,6 +205,7 @@ void measure_column_rows(const T* elements, int64_t stride, int64_t cols, double
     for (; j + lanes <= cols; j += lanes) {
         V squares = load(d, norm2 + j);
         V most = load(d, largest + j);
+#pragma GCC unroll 4
         for (int i = 0; i < rows; ++i) {
             const V element = load(d, elements + i * stride + j);
             squares = hn::MulAdd(element, element, squares);
@@ -196,6 +215,7 @@ void measure_column_rows(const T* elements, int64_t stride, int64_t cols, double
         hn::StoreU(most, d, largest + j);
     }
     for (; j < cols; ++j)
+#pragma GCC unroll 4
         for (int i = 0; i < rows; ++i) {
             const auto element = static_cast<double>(elements[i * stride + j]);
             norm2[j] += element * element;

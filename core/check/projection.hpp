@@ -9,7 +9,7 @@ inline constexpr int secret_vectors = 4;
 
 // Which matrix a row belongs to decides what is found out beside its projections.
 enum class RowsOf {
-    b,  // measure += Σ_j (b_kj · weight_j)²
+    b,  // measure += Σ_j (b_kj · weight_j)², and column_norm2_j += Σ_k of the same
     a,  // measure += Σ_k |a_ik| · weight_k
     c,  // measure += 1 where the row holds a −0, which no product is
 };
@@ -29,6 +29,7 @@ struct Projection {
     double* sum_low = nullptr;  // f64 alone
     int64_t sum_stride = 0;
     double* measure = nullptr;
+    double* column_norm2 = nullptr;  // for RowsOf::b alone
 };
 void project(RowsOf rows_of, const float* elements, int64_t stride, const Projection& projection);
 void project(RowsOf rows_of, const double* elements, int64_t stride, const Projection& projection);

@@ -94,7 +94,7 @@ std::optional<ProductConviction> recompute_row_group(const Tile& tile, std::span
     const int64_t deepest = std::min(product_chunk_length, tile.k());
     const int64_t strip = std::max<int64_t>(1, panel_bytes / (deepest * static_cast<int64_t>(sizeof(T))));
     std::vector<T> a_rows(static_cast<size_t>(count * deepest));
-    Workspace& buffer = tile.threads.own_buffer();
+    Workspace& buffer = tile.threads.buffer(0);
     for (int64_t first_col = 0; first_col < tile.n(); first_col += strip) {
         const int64_t cols = std::min(strip, tile.n() - first_col);
         ChunkSums<T> sums(tile, count, cols);
@@ -122,7 +122,8 @@ template <typename T>
 std::vector<T> gather_columns(const Tile& tile, std::span<const int64_t> cols) {
     const auto count = static_cast<int64_t>(cols.size());
     std::vector<T> columns(static_cast<size_t>(tile.k() * count));
-    tile.threads.for_each(count, tile.stop, [&](int64_t j, Workspace& buffer) {
+    tile.threads.for_each(count, tile.stop, [&](int64_t j, unsigned thread) {
+        Workspace& buffer = tile.threads.buffer(thread);
         for_each_chunk(tile.k(), [&](int64_t k, int64_t depth) {
             const auto column = view_block<T>(tile.b, {k, cols[static_cast<size_t>(j)], depth, 1}, buffer);
             for (int64_t i = 0; i < depth; ++i)
@@ -136,7 +137,7 @@ template <typename T>
 std::optional<ProductConviction> recompute_column_group(const Tile& tile, std::span<const int64_t> cols) {
     const auto count = static_cast<int64_t>(cols.size());
     const std::vector<T> b = gather_columns<T>(tile, cols);
-    Workspace& buffer = tile.threads.own_buffer();
+    Workspace& buffer = tile.threads.buffer(0);
     for (int64_t row = 0; row < tile.m(); row += most_rows) {
         const int64_t rows = std::min(most_rows, tile.m() - row);
         ChunkSums<T> sums(tile, rows, count);
@@ -200,7 +201,8 @@ std::optional<ProductConviction> recompute_columns(const Tile& tile, std::span<c
 template <typename T>
 std::optional<ProductConviction> expect_rows(const Tile& tile, std::span<const int64_t> rows, uint64_t bits) {
     LowestConviction lowest;
-    tile.threads.for_each(static_cast<int64_t>(rows.size()), tile.stop, [&](int64_t item, Workspace& buffer) {
+    tile.threads.for_each(static_cast<int64_t>(rows.size()), tile.stop, [&](int64_t item, unsigned thread) {
+        Workspace& buffer = tile.threads.buffer(thread);
         const auto claimed =
             view_block<ProductOf<T>>(tile.c, {rows[static_cast<size_t>(item)], 0, 1, tile.n()}, buffer);
         lowest.found(item, first_difference(claimed, [&](int64_t, int64_t) { return bits; }));
@@ -212,7 +214,8 @@ template <typename T>
 std::optional<ProductConviction> expect_columns(const Tile& tile, std::span<const int64_t> cols,
                                                 uint64_t bits) {
     LowestConviction lowest;
-    tile.threads.for_each(static_cast<int64_t>(cols.size()), tile.stop, [&](int64_t item, Workspace& buffer) {
+    tile.threads.for_each(static_cast<int64_t>(cols.size()), tile.stop, [&](int64_t item, unsigned thread) {
+        Workspace& buffer = tile.threads.buffer(thread);
         const auto claimed =
             view_block<ProductOf<T>>(tile.c, {0, cols[static_cast<size_t>(item)], tile.m(), 1}, buffer);
         lowest.found(item, first_difference(claimed, [&](int64_t, int64_t) { return bits; }));
@@ -243,16 +246,17 @@ void DrawnElements<T>::collect(const TypedBlock<T>& b) {
 template <typename T>
 std::optional<ProductConviction> DrawnElements<T>::recompute() const {
     LowestConviction lowest;
-    tile_.threads.for_each(count(), tile_.stop, [&](int64_t item, Workspace& buffer) {
-        const auto [row, col] = places_[static_cast<size_t>(item)];
+    tile_.threads.for_each(count(), tile_.stop, [&](int64_t item, unsigned thread) {
+        Workspace& buffer = tile_.threads.buffer(thread);
+        const Place place = places_[static_cast<size_t>(item)];
         const T* column = columns_.data() + item * tile_.k();
         ProductChain<T> chain;
         for_each_chunk(tile_.k(), [&](int64_t k, int64_t depth) {
-            const auto a = view_block<T>(tile_.a, {row, k, 1, depth}, buffer);
+            const auto a = view_block<T>(tile_.a, {place.row, k, 1, depth}, buffer);
             chain.add_chunk({a.elements, 1}, {column + k, 1}, depth);
         });
         const uint64_t right = bits_of(chain.finish());
-        const auto claimed = view_block<ProductOf<T>>(tile_.c, {row, col, 1, 1}, buffer);
+        const auto claimed = view_block<ProductOf<T>>(tile_.c, {place.row, place.col, 1, 1}, buffer);
         lowest.found(item, first_difference(claimed, [&](int64_t, int64_t) { return right; }));
     });
     return lowest.get();

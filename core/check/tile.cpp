@@ -16,7 +16,7 @@ void CheckThreads::for_each(int64_t count, const std::stop_token& stop, const Bo
     pool_.for_each(count, [&](int64_t item, unsigned thread) noexcept {
         if (ended || stop.stop_requested()) return;
         try {
-            body(item, buffers_[thread]);
+            body(item, thread);
         } catch (...) {
             const std::lock_guard lock(mutex);
             if (!first) first = std::current_exception();
