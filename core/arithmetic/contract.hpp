@@ -5,7 +5,8 @@
 
 namespace goblin {
 
-// Changes with any change of a rule, of the functions or of an operator's definition; only equal versions share a task.
+// Changes with any change of a rule, of the functions or of an operator's definition; only equal versions
+// share a task.
 inline constexpr uint64_t contract_version = 1;
 
 }  // namespace goblin

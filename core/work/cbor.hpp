@@ -1,7 +1,7 @@
 // CBOR (RFC 8949), the subset that messages use: definite lengths, shortest heads, no tags, no floats.
 //
-// A pull reader of our own instead of a library's tree: nothing is allocated that a length in the input asks for, byte
-// strings are read in place, and no input can make it recurse.
+// A pull reader of our own instead of a library's tree: nothing is allocated that a length in the input asks
+// for, byte strings are read in place, and no input can make it recurse.
 #pragma once
 
 #include <cstddef>

@@ -6,8 +6,8 @@ namespace goblin {
 std::string version_mismatch(const Versions& peer, std::string_view peer_role, std::string_view our_role) {
     const Versions ours;
     const auto explain = [&](std::string_view what, uint64_t theirs, uint64_t mine) {
-        return fmt::format("expected {} version {}, found {} at the {}: update the {}", what, mine, theirs, peer_role,
-                           theirs < mine ? peer_role : our_role);
+        return fmt::format("expected {} version {}, found {} at the {}: update the {}", what, mine, theirs,
+                           peer_role, theirs < mine ? peer_role : our_role);
     };
     if (peer.protocol != ours.protocol) return explain("protocol", peer.protocol, ours.protocol);
     if (peer.contract != ours.contract) return explain("arithmetic contract", peer.contract, ours.contract);

@@ -7,7 +7,8 @@
 //   HEAD /v1/blobs/DIGEST      → how many leaves of an upload have arrived, in the header Goblin-Leaves
 //   PUT  /v1/blobs/DIGEST?leaf=N   leaf stream from leaf N → empty
 //
-// All but the first two carry `Authorization: Goblin CREDENTIAL` (64 hexadecimal digits). A refusal is an ErrorReply.
+// All but the first two carry `Authorization: Goblin CREDENTIAL` (64 hexadecimal digits). A refusal is an
+// ErrorReply.
 #pragma once
 
 #include <string>
@@ -35,10 +36,12 @@ void describe(V& v, Versions& m) {
     v.field("protocol", m.protocol);
     v.field("contract", m.contract);
 }
-// Empty when the peer's versions fit ours; else which side must be updated, seen from us: "lab node" or "contributor".
+// Empty when the peer's versions fit ours; else which side must be updated, seen from us: "lab node" or
+// "contributor".
 std::string version_mismatch(const Versions& peer, std::string_view peer_role, std::string_view our_role);
 
-// The versions at the head of a message, readable whatever else a later version adds. Throws ErrorKind::input.
+// The versions at the head of a message, readable whatever else a later version adds. Throws
+// ErrorKind::input.
 Versions leading_versions(std::span<const uint8_t> message);
 
 struct LabInfo {
@@ -90,7 +93,8 @@ void describe(V& v, EnrolReply& m) {
 }
 
 struct ErrorReply {
-    std::string code;  // for programs: "version", "credential", "token", "rate", "copied", "banned", "pending", …
+    std::string
+        code;  // for programs: "version", "credential", "token", "rate", "copied", "banned", "pending", …
     std::string message;
 };
 template <class V>
@@ -129,9 +133,9 @@ void describe(V& v, Result& m) {
 struct DeviceOffer {
     std::string kind;  // "cpu", "opencl"
     std::string name;
-    uint64_t speed_flops = 0;     // operations a second, by the worker's own measure: a first guess, no more
-    bool takes_floats = true;     // false where there is no fma
-    uint64_t memory_bytes = 0;    // a task may need at most this much, inputs and outputs included
+    uint64_t speed_flops = 0;   // operations a second, by the worker's own measure: a first guess, no more
+    bool takes_floats = true;   // false where there is no fma
+    uint64_t memory_bytes = 0;  // a task may need at most this much, inputs and outputs included
 };
 template <class V>
 void describe(V& v, DeviceOffer& m) {
@@ -144,8 +148,8 @@ void describe(V& v, DeviceOffer& m) {
 
 struct Want {
     std::vector<DeviceOffer> devices;
-    uint64_t tasks = 0;     // how many more tasks at most; 0: none now
-    uint64_t work_ms = 0;   // how much more work, by this computer's speed
+    uint64_t tasks = 0;               // how many more tasks at most; 0: none now
+    uint64_t work_ms = 0;             // how much more work, by this computer's speed
     std::vector<Digest> blobs_added;  // changes to the set of blobs held since the last acknowledged exchange
     std::vector<Digest> blobs_removed;
 };
@@ -181,9 +185,9 @@ void describe(V& v, ExchangeRequest& m) {
 }
 
 enum class ReceiptKind : uint8_t {
-    taken = 0,      // on disk at the lab
-    repeated = 1,   // it had been taken before; nothing is counted twice
-    refused = 2,    // for the reason given; the worker forgets the assignment
+    taken = 0,     // on disk at the lab
+    repeated = 1,  // it had been taken before; nothing is counted twice
+    refused = 2,   // for the reason given; the worker forgets the assignment
     last = refused,
 };
 

@@ -24,7 +24,9 @@ using Key = std::unique_ptr<EVP_PKEY, FreeOpenSsl>;
 using Context = std::unique_ptr<EVP_MD_CTX, FreeOpenSsl>;
 
 void expect_done(bool done, std::string_view what) {
-    if (!done) throw Error(ErrorKind::failed, "expected OpenSSL to {}, found it failing; check the system's OpenSSL", what);
+    if (!done)
+        throw Error(ErrorKind::failed, "expected OpenSSL to {}, found it failing; check the system's OpenSSL",
+                    what);
 }
 
 void append(std::vector<uint8_t>& bytes, std::span<const uint8_t> more) {
@@ -72,29 +74,34 @@ VolunteerIdentity::VolunteerIdentity(const VolunteerSeed& seed, const Digest& la
     append(purpose, bytes_of("goblin-volunteer-1"));
     append(purpose, lab_key.bytes);
     private_key_ = hmac_sha256(seed, purpose).bytes;
-    const Key key(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, private_key_.data(), private_key_.size()));
+    const Key key(
+        EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, private_key_.data(), private_key_.size()));
     size_t size = public_key_.size();
     expect_done(key != nullptr && EVP_PKEY_get_raw_public_key(key.get(), public_key_.data(), &size) == 1,
                 "derive an Ed25519 key");
 }
 
 FixedBytes<64> VolunteerIdentity::sign(std::span<const uint8_t> statement) const {
-    const Key key(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, private_key_.data(), private_key_.size()));
+    const Key key(
+        EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, private_key_.data(), private_key_.size()));
     const Context context(EVP_MD_CTX_new());
     FixedBytes<64> signature{};
     size_t size = signature.size();
-    expect_done(key && context && EVP_DigestSignInit(context.get(), nullptr, nullptr, nullptr, key.get()) == 1 &&
-                    EVP_DigestSign(context.get(), signature.data(), &size, statement.data(), statement.size()) == 1,
-                "sign with Ed25519");
+    expect_done(
+        key && context && EVP_DigestSignInit(context.get(), nullptr, nullptr, nullptr, key.get()) == 1 &&
+            EVP_DigestSign(context.get(), signature.data(), &size, statement.data(), statement.size()) == 1,
+        "sign with Ed25519");
     return signature;
 }
 
 bool verify_signature(const FixedBytes<32>& public_key, std::span<const uint8_t> statement,
                       const FixedBytes<64>& signature) {
-    const Key key(EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, public_key.data(), public_key.size()));
+    const Key key(
+        EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, public_key.data(), public_key.size()));
     const Context context(EVP_MD_CTX_new());
     return key && context && EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr, key.get()) == 1 &&
-           EVP_DigestVerify(context.get(), signature.data(), signature.size(), statement.data(), statement.size()) == 1;
+           EVP_DigestVerify(context.get(), signature.data(), signature.size(), statement.data(),
+                            statement.size()) == 1;
 }
 
 }  // namespace goblin

@@ -1,7 +1,8 @@
 // Who a volunteer is to a lab: an Ed25519 key derived from the volunteer's seed and the lab's key.
 //
-// Each lab sees another key, so labs cannot link volunteers to each other. An enrolment signs the lab's key, the
-// invitation's token and a nonce of the lab, so that it proves the key and fits one lab and one moment only.
+// Each lab sees another key, so labs cannot link volunteers to each other. An enrolment signs the lab's key,
+// the invitation's token and a nonce of the lab, so that it proves the key and fits one lab and one moment
+// only.
 #pragma once
 
 #include <cstdint>

@@ -26,8 +26,10 @@ static_assert((uint64_t{1} << window_log) == limits::zstd_window_bytes);
 
 std::vector<uint8_t> pack(std::span<const std::byte> bytes) {
     std::vector<uint8_t> packed(ZSTD_compressBound(bytes.size()));
-    const size_t size = ZSTD_compress(packed.data(), packed.size(), bytes.data(), bytes.size(), packing_level);
-    if (ZSTD_isError(size)) throw Error(ErrorKind::failed, "expected zstd to pack a leaf, found: {}", ZSTD_getErrorName(size));
+    const size_t size =
+        ZSTD_compress(packed.data(), packed.size(), bytes.data(), bytes.size(), packing_level);
+    if (ZSTD_isError(size))
+        throw Error(ErrorKind::failed, "expected zstd to pack a leaf, found: {}", ZSTD_getErrorName(size));
     packed.resize(size);
     return packed;
 }
@@ -50,9 +52,11 @@ void append_leaf(std::vector<uint8_t>& stream, std::span<const std::byte> leaf, 
     if (pack_it) packed = pack(leaf);
     const bool packed_is_smaller = pack_it && packed.size() < leaf.size();
     const auto* raw = reinterpret_cast<const uint8_t*>(leaf.data());
-    const std::span<const uint8_t> stored = packed_is_smaller ? std::span<const uint8_t>(packed) : std::span(raw, leaf.size());
+    const std::span<const uint8_t> stored =
+        packed_is_smaller ? std::span<const uint8_t>(packed) : std::span(raw, leaf.size());
     stream.push_back(packed_is_smaller ? codec_zstd : codec_raw);
-    for (int shift = 0; shift < 32; shift += 8) stream.push_back(static_cast<uint8_t>(stored.size() >> shift));
+    for (int shift = 0; shift < 32; shift += 8)
+        stream.push_back(static_cast<uint8_t>(stored.size() >> shift));
     stream.insert(stream.end(), stored.begin(), stored.end());
 }
 
@@ -64,14 +68,18 @@ struct LeafDecoder::Zstd {
     std::vector<std::byte> leaf;
 
     Zstd() {
-        if (!context) throw Error(ErrorKind::memory, "expected memory for unpacking, the system has none left");
+        if (!context)
+            throw Error(ErrorKind::memory, "expected memory for unpacking, the system has none left");
         ZSTD_DCtx_setParameter(context.get(), ZSTD_d_windowLogMax, window_log);
     }
     std::span<const std::byte> unpack(std::span<const uint8_t> packed, size_t expected_bytes) {
         leaf.resize(expected_bytes);
-        const size_t size = ZSTD_decompressDCtx(context.get(), leaf.data(), leaf.size(), packed.data(), packed.size());
+        const size_t size =
+            ZSTD_decompressDCtx(context.get(), leaf.data(), leaf.size(), packed.data(), packed.size());
         if (ZSTD_isError(size) || size != expected_bytes)
-            throw Error(ErrorKind::input, "blob: expected a leaf that unpacks to {} bytes, found one that doesn't", expected_bytes);
+            throw Error(ErrorKind::input,
+                        "blob: expected a leaf that unpacks to {} bytes, found one that doesn't",
+                        expected_bytes);
         return leaf;
     }
 };
@@ -85,7 +93,8 @@ LeafDecoder::LeafDecoder(LeafDecoder&&) noexcept = default;
 
 void LeafDecoder::add(std::span<const uint8_t> piece) {
     while (!piece.empty()) {
-        if (complete()) throw Error(ErrorKind::input, "blob: expected the end after {} leaves, found more", next_leaf_);
+        if (complete())
+            throw Error(ErrorKind::input, "blob: expected the end after {} leaves, found more", next_leaf_);
         size_t wanted = head_bytes;
         if (pending_.size() >= head_bytes) {
             uint32_t stored = 0;
@@ -104,9 +113,11 @@ void LeafDecoder::unpack() {
     std::memcpy(&stored, pending_.data() + 1, sizeof stored);
     const uint64_t length = leaf_length(size_bytes_, next_leaf_);
     const uint8_t codec = pending_[0];
-    const bool fits = codec == codec_raw ? stored == length : codec == codec_zstd && stored > 0 && stored < length;
+    const bool fits =
+        codec == codec_raw ? stored == length : codec == codec_zstd && stored > 0 && stored < length;
     if (!fits)
-        throw Error(ErrorKind::input, "blob: expected leaf {} of {} bytes, raw or packed smaller, found codec {} with {} bytes",
+        throw Error(ErrorKind::input,
+                    "blob: expected leaf {} of {} bytes, raw or packed smaller, found codec {} with {} bytes",
                     next_leaf_, length, codec, stored);
     if (pending_.size() < head_bytes + stored) return;
     const std::span<const uint8_t> body(pending_.data() + head_bytes, stored);

@@ -2,8 +2,8 @@
 //
 //   leaf = u8 codec (0 raw, 1 zstd) ‖ u32 stored length, little-endian ‖ stored bytes
 //
-// A transfer can stop after any leaf and continue with the next. What a leaf unpacks to is known beforehand from the
-// blob's size, so a decoder never takes more memory than one leaf and zstd's window.
+// A transfer can stop after any leaf and continue with the next. What a leaf unpacks to is known beforehand
+// from the blob's size, so a decoder never takes more memory than one leaf and zstd's window.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,8 @@ class LeafDecoder {
     ~LeafDecoder();
     LeafDecoder(LeafDecoder&&) noexcept;
 
-    // Takes the next piece, of any length. Throws ErrorKind::input for what is not a leaf stream of that blob.
+    // Takes the next piece, of any length. Throws ErrorKind::input for what is not a leaf stream of that
+    // blob.
     void add(std::span<const uint8_t> piece);
     bool complete() const { return next_leaf_ == leaf_count(size_bytes_); }
     uint64_t next_leaf() const { return next_leaf_; }

@@ -25,7 +25,8 @@ uint16_t parse_port(std::string_view text) {
                         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
     if (digits)
         for (const char c : text) port = port * 10 + static_cast<uint32_t>(c - '0');
-    if (port == 0 || port > 65'535) throw Error(ErrorKind::usage, "expected a port from 1 to 65535, found another");
+    if (port == 0 || port > 65'535)
+        throw Error(ErrorKind::usage, "expected a port from 1 to 65535, found another");
     return static_cast<uint16_t>(port);
 }
 
@@ -36,33 +37,42 @@ HostPort HostPort::parse(std::string_view text, uint16_t port_if_missing) {
     parsed.port = port_if_missing;
     const bool bracketed = text.starts_with('[');
     const size_t end = bracketed ? text.find(']') : std::min(text.find(':'), text.size());
-    if (end == std::string_view::npos) throw Error(ErrorKind::usage, "expected ']' after an IPv6 address, found none");
+    if (end == std::string_view::npos)
+        throw Error(ErrorKind::usage, "expected ']' after an IPv6 address, found none");
     const std::string_view host = bracketed ? text.substr(1, end - 1) : text.substr(0, end);
-    const bool fits = !host.empty() && host.size() <= longest_host &&
-                      std::all_of(host.begin(), host.end(), [&](char c) { return is_host_character(c, bracketed); });
-    if (!fits) throw Error(ErrorKind::usage, "expected a host name or address (IPv6 in brackets), found something else");
+    const bool fits =
+        !host.empty() && host.size() <= longest_host &&
+        std::all_of(host.begin(), host.end(), [&](char c) { return is_host_character(c, bracketed); });
+    if (!fits)
+        throw Error(ErrorKind::usage,
+                    "expected a host name or address (IPv6 in brackets), found something else");
     parsed.host = host;
     const std::string_view rest = text.substr(bracketed ? end + 1 : end);
     if (rest.empty()) return parsed;
-    if (rest.front() != ':') throw Error(ErrorKind::usage, "expected ':PORT' after the host, found something else");
+    if (rest.front() != ':')
+        throw Error(ErrorKind::usage, "expected ':PORT' after the host, found something else");
     parsed.port = parse_port(rest.substr(1));
     return parsed;
 }
 
 std::string HostPort::text() const {
-    return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
+    return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port)
+                                               : fmt::format("[{}]:{}", host, port);
 }
 
 InvitationLink InvitationLink::parse(std::string_view text) {
     const auto refuse = [](std::string_view why) {
-        throw Error(ErrorKind::usage, "expected an invitation link like goblin://host:port/#key.token, found {}; copy the whole link again",
+        throw Error(ErrorKind::usage,
+                    "expected an invitation link like goblin://host:port/#key.token, found {}; copy the "
+                    "whole link again",
                     why);
     };
     if (text.size() > 512) refuse("one that is too long");
     if (!text.starts_with(scheme)) refuse("another kind of address");
     const std::string_view rest = text.substr(scheme.size());
     const size_t slash = rest.find('/');
-    if (slash == std::string_view::npos || slash + 1 >= rest.size() || rest[slash + 1] != '#') refuse("no '/#' after the host");
+    if (slash == std::string_view::npos || slash + 1 >= rest.size() || rest[slash + 1] != '#')
+        refuse("no '/#' after the host");
     const HostPort place = HostPort::parse(rest.substr(0, slash), default_port);
     const std::string_view fragment = rest.substr(slash + 2);
     const size_t dot = fragment.find('.');
@@ -80,7 +90,8 @@ InvitationLink InvitationLink::parse(std::string_view text) {
 }
 
 std::string InvitationLink::text() const {
-    return fmt::format("{}{}/#{}.{}", scheme, HostPort{host, port}.text(), to_base64url(lab_key.bytes), to_base64url(token));
+    return fmt::format("{}{}/#{}.{}", scheme, HostPort{host, port}.text(), to_base64url(lab_key.bytes),
+                       to_base64url(token));
 }
 
 }  // namespace goblin

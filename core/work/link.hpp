@@ -1,4 +1,5 @@
-// Invitation links: goblin://host:port/#key.token. The key is the SHA-256 of the lab's public key, the token secret.
+// Invitation links: goblin://host:port/#key.token. The key is the SHA-256 of the lab's public key, the token
+// secret.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ struct InvitationLink {
     Digest lab_key;
     std::vector<uint8_t> token;  // 16 bytes
 
-    // Throws ErrorKind::usage saying what part of the link is not as expected. Strict: one way to write a link.
+    // Throws ErrorKind::usage saying what part of the link is not as expected. Strict: one way to write a
+    // link.
     static InvitationLink parse(std::string_view text);
     std::string text() const;
     friend bool operator==(const InvitationLink&, const InvitationLink&) = default;

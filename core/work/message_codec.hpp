@@ -1,8 +1,8 @@
 // Turns a message struct into CBOR and back from one description of its fields.
 //
-// A struct describes itself once:  template <class V> void describe(V& v, M& m) { v.field("name", m.name); … }
-// Encoding writes a map with those keys in that order; decoding accepts exactly that, so there is one way to write a
-// message. Fields that may be absent are std::optional and travel as null.
+// A struct describes itself once:  template <class V> void describe(V& v, M& m) { v.field("name", m.name); …
+// } Encoding writes a map with those keys in that order; decoding accepts exactly that, so there is one way
+// to write a message. Fields that may be absent are std::optional and travel as null.
 #pragma once
 
 #include <array>
@@ -65,8 +65,10 @@ class MessageEncoder {
     }
     template <typename T>
     void put(const std::optional<T>& value) {
-        if (value) put(*value);
-        else writer_.null();
+        if (value)
+            put(*value);
+        else
+            writer_.null();
     }
     template <typename T>
     void put(const std::vector<T>& values) {
@@ -74,30 +76,30 @@ class MessageEncoder {
         for (const T& value : values) put(value);
     }
     template <typename M>
-        requires std::is_class_v<M>
+    requires std::is_class_v<M>
     void put(const M& message) {
         static const size_t count = field_count<M>();
         writer_.map(count);
-        describe(*this, const_cast<M&>(message));  // describe() serves both directions; the encoder only reads
+        describe(*this,
+                 const_cast<M&>(message));  // describe() serves both directions; the encoder only reads
     }
     template <typename E>
-        requires std::is_enum_v<E>
-    void put(const E& value) {
-        writer_.integer(static_cast<uint64_t>(value));
-    }
+    requires std::is_enum_v<E>
+    void put(const E& value) { writer_.integer(static_cast<uint64_t>(value)); }
 
     CborWriter writer_;
 };
 
-// `limit` is the longest text or byte string, or the longest list, that the field accepts. An enumeration E is accepted
-// up to its enumerator `last`.
+// `limit` is the longest text or byte string, or the longest list, that the field accepts. An enumeration E
+// is accepted up to its enumerator `last`.
 class MessageDecoder {
   public:
     template <typename T>
     void field(std::string_view name, T& value, uint64_t limit = 0) {
         const size_t start = reader_.offset();
         if (const std::string_view found = reader_.text(limits::name_characters); found != name)
-            throw Error(ErrorKind::input, "message: expected the field '{}' at byte {}, found another", name, start);
+            throw Error(ErrorKind::input, "message: expected the field '{}' at byte {}, found another", name,
+                        start);
         get(value, limit);
     }
     // Throws ErrorKind::input naming the offset of what was not expected.
@@ -126,7 +128,8 @@ class MessageDecoder {
         const size_t start = reader_.offset();
         const auto bytes = reader_.bytes(size);
         if (bytes.size() != size)
-            throw Error(ErrorKind::input, "message: expected {} bytes at byte {}, found {}", size, start, bytes.size());
+            throw Error(ErrorKind::input, "message: expected {} bytes at byte {}, found {}", size, start,
+                        bytes.size());
         std::copy(bytes.begin(), bytes.end(), value.begin());
     }
     template <typename T>
@@ -146,18 +149,19 @@ class MessageDecoder {
         reader_.leave();
     }
     template <typename M>
-        requires std::is_class_v<M>
+    requires std::is_class_v<M>
     void get(M& message, uint64_t) {
         static const size_t count = field_count<M>();
         const size_t start = reader_.offset();
         reader_.enter();
         if (const uint64_t found = reader_.map(limits::name_characters); found != count)
-            throw Error(ErrorKind::input, "message: expected {} fields at byte {}, found {}", count, start, found);
+            throw Error(ErrorKind::input, "message: expected {} fields at byte {}, found {}", count, start,
+                        found);
         describe(*this, message);
         reader_.leave();
     }
     template <typename E>
-        requires std::is_enum_v<E>
+    requires std::is_enum_v<E>
     void get(E& value, uint64_t) {
         const size_t start = reader_.offset();
         const uint64_t number = reader_.integer();

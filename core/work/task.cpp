@@ -10,13 +10,14 @@ namespace goblin {
 
 void check_task(const Task& task) {
     if (task.inputs.size() != task.graph.inputs.size())
-        throw Error(ErrorKind::input, "task: expected {} inputs, found {}", task.graph.inputs.size(), task.inputs.size());
+        throw Error(ErrorKind::input, "task: expected {} inputs, found {}", task.graph.inputs.size(),
+                    task.inputs.size());
     for (size_t i = 0; i < task.inputs.size(); ++i) {
         const TensorSpec& spec = task.graph.inputs[i];
         const auto& bytes = task.inputs[i].inline_bytes;
         if (bytes && bytes->size() != spec.size_bytes())
-            throw Error(ErrorKind::input, "task: expected {} bytes for input {} ({}), found {}", spec.size_bytes(), i,
-                        spec.text(), bytes->size());
+            throw Error(ErrorKind::input, "task: expected {} bytes for input {} ({}), found {}",
+                        spec.size_bytes(), i, spec.text(), bytes->size());
     }
     if (task.graph.outputs.size() > limits::task_outputs)
         throw Error(ErrorKind::input, "task: expected at most {} outputs, found {}", limits::task_outputs,
@@ -32,8 +33,8 @@ Frame frame_of(const Tensor& tensor) {
 
 Tensor tensor_of(const Frame& frame) {
     if (frame.bytes.size() != frame.spec.size_bytes())
-        throw Error(ErrorKind::input, "expected {} bytes for {}, found {}", frame.spec.size_bytes(), frame.spec.text(),
-                    frame.bytes.size());
+        throw Error(ErrorKind::input, "expected {} bytes for {}, found {}", frame.spec.size_bytes(),
+                    frame.spec.text(), frame.bytes.size());
     Tensor tensor(frame.spec);
     if (!frame.bytes.empty()) std::memcpy(tensor.bytes().data(), frame.bytes.data(), frame.bytes.size());
     return tensor;
@@ -48,8 +49,8 @@ SpecMessage message_of(const TensorSpec& spec) {
 TensorSpec spec_of(const SpecMessage& message) {
     const std::optional<DType> dtype = dtype_from_code(message.dtype);
     if (!dtype)
-        throw Error(ErrorKind::input, "message: expected an element type from 1 to {}, found {}", all_dtypes().size(),
-                    message.dtype);
+        throw Error(ErrorKind::input, "message: expected an element type from 1 to {}, found {}",
+                    all_dtypes().size(), message.dtype);
     std::vector<int64_t> dims;
     for (const uint64_t length : message.dims) {
         if (length > static_cast<uint64_t>(max_elements))
@@ -59,18 +60,24 @@ TensorSpec spec_of(const SpecMessage& message) {
     return {*dtype, Shape(dims)};
 }
 
-FrameMessage message_of(Frame frame) { return {message_of(frame.spec), std::move(frame.bytes)}; }
+FrameMessage message_of(Frame frame) {
+    return {message_of(frame.spec), std::move(frame.bytes)};
+}
 
-Frame frame_of(FrameMessage message) { return {spec_of(message.spec), std::move(message.bytes)}; }
+Frame frame_of(FrameMessage message) {
+    return {spec_of(message.spec), std::move(message.bytes)};
+}
 
 TaskMessage message_of(const Task& task) {
     assert(task.inputs.size() == task.graph.inputs.size());
     TaskMessage message;
     message.contract = task.contract;
     for (size_t i = 0; i < task.inputs.size(); ++i)
-        message.inputs.push_back({message_of(task.graph.inputs[i]), task.inputs[i].digest, task.inputs[i].inline_bytes});
+        message.inputs.push_back(
+            {message_of(task.graph.inputs[i]), task.inputs[i].digest, task.inputs[i].inline_bytes});
     for (const Node& node : task.graph.nodes)
-        message.nodes.push_back({std::string(operator_info(node.op).name), {node.inputs.begin(), node.inputs.end()}});
+        message.nodes.push_back(
+            {std::string(operator_info(node.op).name), {node.inputs.begin(), node.inputs.end()}});
     message.outputs.assign(task.graph.outputs.begin(), task.graph.outputs.end());
     return message;
 }
@@ -99,8 +106,9 @@ Task task_of(TaskMessage message) {
     for (const NodeMessage& node : message.nodes) {
         const std::optional<Operator> op = operator_from_name(node.op);
         if (!op)
-            throw Error(ErrorKind::input, "message: expected an operator of the catalogue, found one that is not; update this "
-                                          "program or the lab node");
+            throw Error(ErrorKind::input,
+                        "message: expected an operator of the catalogue, found one that is not; update this "
+                        "program or the lab node");
         task.graph.nodes.push_back({*op, value_numbers(node.inputs)});
     }
     task.graph.outputs = value_numbers(message.outputs);

@@ -30,7 +30,8 @@ struct Task {
     std::vector<TensorSpec> outputs() const { return output_specs(graph); }
 };
 
-// What a computer accepts: checked before anything is allocated or fetched. Throws ErrorKind::input with the reason.
+// What a computer accepts: checked before anything is allocated or fetched. Throws ErrorKind::input with the
+// reason.
 void check_task(const Task& task);
 
 Frame frame_of(const Tensor& tensor);

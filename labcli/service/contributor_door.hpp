@@ -1,8 +1,8 @@
-// What the HTTPS service asks of the lab node on behalf of contributors. The service knows HTTP and TLS, the other side
-// of this interface knows assignments; neither knows the other's business.
+// What the HTTPS service asks of the lab node on behalf of contributors. The service knows HTTP and TLS, the
+// other side of this interface knows assignments; neither knows the other's business.
 //
-// All functions may be called on any I/O thread, return at once, and answer through `done`, which is called exactly
-// once, on any thread. Nothing throws.
+// All functions may be called on any I/O thread, return at once, and answer through `done`, which is called
+// exactly once, on any thread. Nothing throws.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,8 @@ using Answer = std::variant<T, Refusal>;
 template <typename T>
 using Done = std::function<void(Answer<T>)>;
 
-// A blob that may be read. Methods block on disk and run on the service's blob threads; they throw goblin::Error.
+// A blob that may be read. Methods block on disk and run on the service's blob threads; they throw
+// goblin::Error.
 class BlobSource {
   public:
     virtual ~BlobSource() = default;
@@ -72,10 +73,13 @@ class ContributorDoor {
     // May take up to request.wait_ms (at most limits::exchange_wait_ms) before it answers.
     virtual void exchange(const Caller& caller, ExchangeRequest request, Done<ExchangeReply> done) = 0;
     // Only for inputs of the caller's open assignments.
-    virtual void open_blob(const Caller& caller, const Digest& digest, Done<std::shared_ptr<BlobSource>> done) = 0;
+    virtual void open_blob(const Caller& caller, const Digest& digest,
+                           Done<std::shared_ptr<BlobSource>> done) = 0;
     // Only for a digest that the caller committed to and was asked to send.
-    virtual void open_upload(const Caller& caller, const Digest& digest, Done<std::shared_ptr<BlobSink>> done) = 0;
-    // All leaves are there: checks them against the digest; answers when the result is safe (on disk or merged).
+    virtual void open_upload(const Caller& caller, const Digest& digest,
+                             Done<std::shared_ptr<BlobSink>> done) = 0;
+    // All leaves are there: checks them against the digest; answers when the result is safe (on disk or
+    // merged).
     virtual void finish_upload(const Caller& caller, const Digest& digest, std::shared_ptr<BlobSink> sink,
                                Done<Nothing> done) = 0;
 };

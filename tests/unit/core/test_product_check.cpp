@@ -116,10 +116,10 @@ class TestProductCheck : public QObject {
         CheckedProduct product = checked_product<float>(60, 50, 40, [&](Tensor& a, Tensor& b) {
             std::mt19937_64 random(seed_);
             families::normal<float>(random, a, b);
-            a.as<float>()[3 * 50 + 7] = not_a_number;        // row 3
-            a.as<float>()[9 * 50 + 8] = -infinity;  // row 9
-            b.as<float>()[4 * 40 + 11] = infinity;  // column 11
-            b.as<float>()[6 * 40 + 13] = not_a_number;       // column 13
+            a.as<float>()[3 * 50 + 7] = not_a_number;   // row 3
+            a.as<float>()[9 * 50 + 8] = -infinity;      // row 9
+            b.as<float>()[4 * 40 + 11] = infinity;      // column 11
+            b.as<float>()[6 * 40 + 13] = not_a_number;  // column 13
         });
         const ProductVerdict verdict = product.check(seed_);
         QVERIFY(verdict.accepted());

@@ -1,0 +1,57 @@
+// goblin-lab: the researcher's program. Reads the command line, runs one command, says what went wrong.
+#include <csignal>
+#include <exception>
+
+#include "labcli/commands/commands.hpp"
+
+namespace {
+
+using namespace goblin;
+using namespace goblin::lab;
+
+constexpr const char* about =
+    "GPU Goblin's lab: splits computations into tasks, has contributors compute them, verifies every result.\n\n"
+    "First steps:\n"
+    "  goblin-lab init                              makes a lab in ./goblin-lab\n"
+    "  goblin-lab serve                             runs its lab node\n"
+    "  goblin-lab invite                            prints a link for a contributor: goblin-worker --join LINK\n"
+    "  goblin-lab product A.npy B.npy -o C.npy      computes A·B on the contributors\n";
+
+constexpr void (*commands[])(CLI::App&, Session&) = {add_init, add_serve, add_invite, add_product, add_job, add_node};
+
+int fail(const Session& session, const Error& error) {
+    if (session.json) fmt::print("{}\n", nlohmann::json{{"error", error.what()}}.dump());
+    fmt::print(stderr, "goblin-lab: {}\n", error.what());
+    return exit_code_of(error.kind());
+}
+
+int run(int argc, char** argv) {
+    CLI::App app(about, "goblin-lab");
+    Session session;
+    app.add_option("--dir", session.directory, "the lab's directory (else GOBLIN_LAB_DIR, else ./goblin-lab)");
+    app.add_flag("--json", session.json, "print results as JSON");
+    app.add_flag("--quiet,-q", session.quiet, "print results only");
+    app.set_version_flag("--version", GOBLIN_VERSION);
+    app.require_subcommand(1);
+    for (const auto add : commands) add(app, session);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? exit_done : exit_usage;
+    } catch (const Error& error) {
+        return fail(session, error);
+    }
+    return session.exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    std::signal(SIGPIPE, SIG_IGN);
+    try {
+        return run(argc, argv);
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "goblin-lab: {}\n", error.what());
+        return exit_failed;
+    }
+}

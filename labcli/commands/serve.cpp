@@ -1,0 +1,116 @@
+// goblin-lab serve: runs the lab node until it is told to stop.
+#include <csignal>
+#include <semaphore.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "labcli/admin/admin_server.hpp"
+#include "labcli/commands/commands.hpp"
+#include "labcli/node/admin_verbs.hpp"
+#include "labcli/node/work_pool.hpp"
+#include "labcli/service/https_service.hpp"
+
+namespace goblin::lab {
+
+namespace {
+
+sem_t stop_requested;
+std::atomic<bool> failed{false};
+
+void request_stop(int) { sem_post(&stop_requested); }
+
+constexpr std::string_view level_names[] = {"debug", "info", "warning", "error"};
+
+// "2026-01-31 12:00:00.000 info    text" on standard error.
+class Log {
+  public:
+    explicit Log(LogLevel lowest) : lowest_(lowest) {}
+    void operator()(LogLevel level, std::string_view text) {
+        if (level < lowest_) return;
+        const auto now = std::chrono::system_clock::now().time_since_epoch();
+        const std::string line = fmt::format("{} {:7} {}\n", time_text(static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count())),
+                                             level_names[static_cast<size_t>(level)], text);
+        const std::lock_guard lock(mutex_);
+        std::fwrite(line.data(), 1, line.size(), stderr);
+    }
+
+  private:
+    LogLevel lowest_;
+    std::mutex mutex_;
+};
+
+void answer_admin(LabNode& node, AdminRequest& request) {
+    try {
+        request.succeed(administer(node, request.verb(), request.args()));
+    } catch (const Error& error) {
+        request.fail(error);
+    } catch (const std::exception& error) {
+        request.fail(Error(ErrorKind::failed, "{}", error.what()));
+    }
+}
+
+void serve(const Session& session, const std::string& listen, LogLevel lowest_level) {
+    LabDirectory directory(session.lab_directory());
+    const DirectoryLock lock(directory);
+    auto log = std::make_shared<Log>(lowest_level);
+    const LogSink sink = [log](LogLevel level, std::string_view text) { (*log)(level, text); };
+    const LabCertificate certificate = directory.certificate();
+    sem_init(&stop_requested, 0, 0);
+    std::signal(SIGTERM, request_stop);
+    std::signal(SIGINT, request_stop);
+    const auto fatal = [sink](const std::string& reason) {
+        sink(LogLevel::error, reason + "; the lab node stops, nothing acknowledged is lost: start it again when that is mended");
+        failed = true;
+        sem_post(&stop_requested);
+    };
+    LabNode node(directory, certificate, {0, uint64_t{96} << 20, sink, fatal});
+    HttpsService::Settings settings;
+    const HostPort place = HostPort::parse(listen, default_port);
+    settings.address = place.host;
+    settings.port = place.port;
+    settings.log = sink;
+    HttpsService service(certificate, node, settings);
+    node.set_port(service.port());
+    WorkPool administration(2);
+    AdminServer admin(
+        directory.admin_socket(),
+        [&](std::shared_ptr<AdminRequest> request) {
+            administration.post([&node, request = std::move(request)](unsigned) { answer_admin(node, *request); });
+        },
+        sink);
+    session.print({{"directory", directory.path().string()}, {"address", place.host}, {"port", service.port()}},
+                  fmt::format("the lab node of {} listens on {} port {}", directory.path().string(), place.host, service.port()));
+    std::fflush(stdout);
+    while (sem_wait(&stop_requested) != 0) {
+    }
+    sink(LogLevel::info, "stopping");
+    admin.stop();
+    node.stop();
+    service.stop();
+    if (failed) throw Error(ErrorKind::failed, "the lab node could not go on; the log says why");
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, Session& session) {
+    struct Options {
+        std::string listen = fmt::format("*:{}", default_port);
+        std::string level = "info";
+    };
+    auto options = std::make_shared<Options>();
+    CLI::App* const command = add_command(app, "serve", "runs the lab node until SIGTERM or Ctrl-C",
+                                          "  goblin-lab serve\n"
+                                          "  goblin-lab --dir /srv/lab serve --listen 192.0.2.7:7410\n"
+                                          "  goblin-lab serve --listen '[::]:7410'\n");
+    command->add_option("--listen", options->listen, "ADDRESS:PORT; * is every address, port 0 any free one")->capture_default_str();
+    command->add_option("--log-level", options->level, "debug, info, warning or error")->capture_default_str();
+    command->callback([options, &session] {
+        const auto level = std::find(std::begin(level_names), std::end(level_names), options->level);
+        if (level == std::end(level_names))
+            throw Error(ErrorKind::usage, "expected a log level among debug, info, warning and error, found '{}'", options->level);
+        serve(session, options->listen, static_cast<LogLevel>(level - std::begin(level_names)));
+    });
+}
+
+}  // namespace goblin::lab

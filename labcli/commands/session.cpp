@@ -1,0 +1,84 @@
+// Reaches the lab node and prints.
+#include "labcli/commands/session.hpp"
+
+#include <fmt/chrono.h>
+
+#include <charconv>
+
+#include "labcli/admin/admin_client.hpp"
+#include "labcli/node/lab_directory.hpp"
+
+namespace goblin::lab {
+
+ExitCode exit_code_of(ErrorKind kind) {
+    switch (kind) {
+        case ErrorKind::usage:
+            return exit_usage;
+        case ErrorKind::network:
+            return exit_no_node;
+        default:
+            return exit_failed;
+    }
+}
+
+std::filesystem::path Session::lab_directory() const { return LabDirectory::choose(directory); }
+
+nlohmann::json Session::ask(std::string_view verb, const nlohmann::json& arguments) const {
+    const LabDirectory lab(lab_directory());
+    AdminClient client(lab.admin_socket());
+    return client.call(verb, arguments);
+}
+
+void Session::print(const nlohmann::json& document, const std::string& text) const {
+    if (json) fmt::print("{}\n", document.dump());
+    else if (!text.empty()) fmt::print("{}\n", text);
+}
+
+void Session::note(const std::string& text) const {
+    if (!quiet) fmt::print(stderr, "{}\n", text);
+}
+
+uint64_t parse_duration_ms(const std::string& text) {
+    uint64_t count = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+    const std::string unit(end, text.data() + text.size());
+    const uint64_t unit_ms = unit.empty() || unit == "s" ? 1'000 : unit == "m" ? 60'000 : unit == "h" ? 3'600'000 : unit == "d" ? 86'400'000 : 0;
+    constexpr uint64_t longest_ms = uint64_t{3650} * 86'400'000;
+    if (error != std::errc{} || unit_ms == 0 || count == 0 || count > longest_ms / unit_ms)
+        throw Error(ErrorKind::usage, "expected a duration like 90s, 10m, 2h or 7d, found '{}'", text);
+    return count * unit_ms;
+}
+
+namespace {
+
+std::string scaled(double value, double step, std::initializer_list<const char*> units) {
+    auto unit = units.begin();
+    for (; value >= step && unit + 1 != units.end(); ++unit) value /= step;
+    return value < 10 && unit != units.begin() ? fmt::format("{:.1f} {}", value, *unit) : fmt::format("{:.0f} {}", value, *unit);
+}
+
+}  // namespace
+
+std::string bytes_text(double bytes) { return scaled(bytes, 1024, {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"}); }
+std::string flops_text(double flops) { return scaled(flops, 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"}); }
+
+std::string seconds_text(double seconds) {
+    const auto whole = static_cast<uint64_t>(seconds + 0.5);
+    if (whole < 60) return fmt::format("{} s", whole);
+    if (whole < 3'600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+    if (whole < 86'400) return fmt::format("{} h {} min", whole / 3'600, whole % 3'600 / 60);
+    return fmt::format("{} d {} h", whole / 86'400, whole % 86'400 / 3'600);
+}
+
+std::string time_text(uint64_t at_ms) {
+    return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:03}", fmt::localtime(static_cast<std::time_t>(at_ms / 1000)), at_ms % 1000);
+}
+
+CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& what, const std::string& examples) {
+    CLI::App* const command = parent.add_subcommand(name, what);
+    command->footer("Examples:\n" + examples);
+    command->fallthrough();
+    return command;
+}
+
+}  // namespace goblin::lab

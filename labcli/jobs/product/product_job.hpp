@@ -1,0 +1,17 @@
+// The job C = A · B over .npy files: tiles of C as tasks, merged straight into the output file.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+
+#include "labcli/jobs/capacity.hpp"
+#include "labcli/jobs/plan.hpp"
+
+namespace goblin::lab {
+
+// Arguments: a, b, output (absolute paths), overwrite (bool), tile ("ROWSxCOLS" or empty: chosen by capacity).
+nlohmann::json plan_product(const nlohmann::json& arguments, const Capacity& capacity);
+std::shared_ptr<Plan> open_product(const nlohmann::json& specification, bool fresh);
+PlanSummary summarize_product(const nlohmann::json& specification);
+
+}  // namespace goblin::lab

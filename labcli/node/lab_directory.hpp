@@ -1,0 +1,55 @@
+// LabDirectory: the files of a lab, and the lock that keeps a second lab node out.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "labcli/service/certificate.hpp"
+
+namespace goblin::lab {
+
+// What `init` fixes; a small JSON file that people may edit while the lab node is stopped.
+struct LabSettings {
+    std::string name = "a lab";
+    std::string computes = "matrix products";
+    std::string contact;
+    bool approve_by_hand = false;
+    bool spread_over_networks = true;
+};
+
+class LabDirectory {
+  public:
+    // `path`, else GOBLIN_LAB_DIR, else ./goblin-lab.
+    static std::filesystem::path choose(const std::string& path);
+
+    // Makes the folder (0700), key, certificate and settings. Throws ErrorKind::usage when a lab is there already.
+    static void create(const std::filesystem::path& path, const LabSettings& settings);
+
+    // Throws ErrorKind::usage when there is no lab.
+    explicit LabDirectory(std::filesystem::path path);
+
+    const std::filesystem::path& path() const { return path_; }
+    std::filesystem::path database() const { return path_ / "lab.sqlite"; }
+    std::filesystem::path admin_socket() const { return path_ / "admin.sock"; }
+    LabSettings settings() const;
+    LabCertificate certificate() const;
+
+  private:
+    std::filesystem::path path_;
+};
+
+// Held by the lab node that runs. Throws ErrorKind::usage when another one holds it, ErrorKind::io when the file system
+// doesn't keep locks, on which the database could be damaged.
+class DirectoryLock {
+  public:
+    explicit DirectoryLock(const LabDirectory& directory);
+    ~DirectoryLock();
+    DirectoryLock(const DirectoryLock&) = delete;
+    DirectoryLock& operator=(const DirectoryLock&) = delete;
+
+  private:
+    int descriptor_ = -1;
+};
+
+}  // namespace goblin::lab

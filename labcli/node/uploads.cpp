@@ -1,0 +1,82 @@
+// Holds uploads in memory, within a budget.
+#include "labcli/node/uploads.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "core/work/leaf_stream.hpp"
+
+namespace goblin::lab {
+
+namespace {
+constexpr uint64_t idle_ms = 60'000;
+}
+
+bool UploadBudget::take(uint64_t size_bytes) {
+    const std::lock_guard lock(mutex_);
+    if (size_bytes > free_bytes_) return false;
+    free_bytes_ -= size_bytes;
+    return true;
+}
+
+void UploadBudget::give_back(uint64_t size_bytes) {
+    const std::lock_guard lock(mutex_);
+    free_bytes_ += size_bytes;
+}
+
+Upload::Upload(ExchangeDesk::UploadPlace place, std::shared_ptr<UploadBudget> budget)
+    : place_(std::move(place)), budget_(std::move(budget)), tensor_(place_.spec) {}
+
+Upload::~Upload() { budget_->give_back(size_bytes()); }
+
+uint64_t Upload::leaves_held() const {
+    const std::lock_guard lock(mutex_);
+    return leaves_held_;
+}
+
+void Upload::write_leaf(uint64_t index, std::span<const std::byte> bytes) {
+    const std::lock_guard lock(mutex_);
+    assert(index == leaves_held_ && bytes.size() == leaf_length(size_bytes(), index));
+    if (!bytes.empty()) std::memcpy(tensor_.bytes().data() + index * leaf_size_bytes, bytes.data(), bytes.size());
+    ++leaves_held_;
+}
+
+Tensor Upload::take() {
+    const std::lock_guard lock(mutex_);
+    assert(leaves_held_ == leaf_count(size_bytes()));
+    return std::move(tensor_);
+}
+
+std::shared_ptr<Upload> Uploads::open(ComputerId computer, const Digest& digest, const ExchangeDesk::UploadPlace& place, uint64_t now_ms) {
+    auto& uploads = by_computer_[computer];
+    if (const auto found = uploads.find(digest); found != uploads.end()) return found->second.upload;
+    if (!budget_->take(place.spec.size_bytes())) return nullptr;
+    auto upload = std::make_shared<Upload>(place, budget_);
+    uploads.emplace(digest, Entry{upload, now_ms, 0});
+    return upload;
+}
+
+void Uploads::close(ComputerId computer, const Digest& digest) {
+    const auto found = by_computer_.find(computer);
+    if (found == by_computer_.end()) return;
+    found->second.erase(digest);
+    if (found->second.empty()) by_computer_.erase(found);
+}
+
+void Uploads::sweep(const std::function<bool(const AssignmentId&)>& is_open, uint64_t now_ms) {
+    for (auto& [computer, uploads] : by_computer_)
+        for (auto entry = uploads.begin(); entry != uploads.end();) {
+            Entry& upload = entry->second;
+            const uint64_t held = upload.upload->leaves_held();
+            if (held != upload.leaves_seen) {
+                upload.leaves_seen = held;
+                upload.progress_ms = now_ms;
+            }
+            const bool over = !is_open(upload.upload->place().assignment) || now_ms - upload.progress_ms > idle_ms;
+            entry = over ? uploads.erase(entry) : std::next(entry);
+        }
+    std::erase_if(by_computer_, [](const auto& entry) { return entry.second.empty(); });
+}
+
+}  // namespace goblin::lab

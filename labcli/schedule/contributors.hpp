@@ -1,0 +1,70 @@
+// Contributors: the lab's register of invitations, volunteers and computers.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "labcli/schedule/journal.hpp"
+#include "labcli/schedule/live_computer.hpp"
+
+namespace goblin::lab {
+
+struct EnrolmentRules {
+    Digest lab_key;
+    SecretKey nonce_secret{};        // of this run of the lab node
+    bool approve_by_hand = false;    // newcomers wait for `node approve`
+    uint64_t attempts_per_minute = 60;  // of wrong tokens, from one address
+};
+
+class Contributors {
+  public:
+    Contributors(EnrolmentRules rules, Journal& journal) : rules_(rules), journal_(journal) {}
+
+    void load(std::vector<Invitation> invitations, std::vector<Volunteer> volunteers, std::vector<Computer> computers);
+
+    // The token goes into a link and is kept only as a hash.
+    Invitation invite(std::span<const uint8_t> token, uint64_t uses, uint64_t expires_at_ms, bool trusted);
+    bool revoke(InvitationId id);
+    const std::map<InvitationId, Invitation>& invitations() const { return invitations_; }
+
+    // Checked in this order: token, rate, signature, database. `now_ms` is monotonic, `wall_ms` since 1970.
+    Answer<EnrolReply> enrol(const Peer& peer, const EnrolRequest& request, uint64_t now_ms, uint64_t wall_ms);
+    // Safe on any thread. Stateless, so that a flood of requests costs no memory.
+    static Bytes fresh_nonce(const SecretKey& secret, uint64_t now_ms);
+
+    // Null when nobody has that credential.
+    LiveComputer* by_credential(const Credential& credential);
+    LiveComputer* computer(ComputerId id);
+    Volunteer& volunteer(VolunteerId id) { return volunteers_.at(id); }
+    std::map<ComputerId, LiveComputer>& computers() { return computers_; }
+
+    void set_state(LiveComputer& computer, MemberState state);
+    void set_state(Volunteer& volunteer, MemberState state);
+    void forget(ComputerId id);
+    // Why this computer gets nothing, in plain words; empty when it may work.
+    std::string why_not(const LiveComputer& computer);
+
+  private:
+    bool nonce_is_fresh(const Bytes& nonce, uint64_t now_ms) const;
+    bool too_many_attempts(const Peer& peer, uint64_t now_ms);
+
+    EnrolmentRules rules_;
+    Journal& journal_;
+    std::map<InvitationId, Invitation> invitations_;
+    std::map<VolunteerId, Volunteer> volunteers_;
+    std::map<ComputerId, LiveComputer> computers_;
+    std::unordered_map<Digest, ComputerId, DigestHash> by_credential_hash_;
+
+    struct Attempts {
+        uint64_t window_start_ms = 0;
+        uint64_t count = 0;
+    };
+    std::unordered_map<std::string, Attempts> wrong_tokens_;  // by network
+};
+
+// At most limits::name_characters printable characters; everything else is replaced. Never part of a path.
+std::string printable_name(const std::string& name);
+
+}  // namespace goblin::lab

@@ -1,0 +1,52 @@
+// Job: one submission while the lab node runs it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "labcli/jobs/plan.hpp"
+#include "labcli/schedule/job_queue.hpp"
+#include "labcli/schedule/records.hpp"
+
+namespace goblin::lab {
+
+struct Job {
+    JobRecord record;
+    std::shared_ptr<Plan> plan;
+    PlanSummary summary;
+    JobQueue queue;
+
+    bool preparing = false;
+    bool finishing = false;
+    uint64_t started_ms = 0;            // monotonic, when it was submitted or taken up again
+    uint64_t accepted_at_start = 0;
+    bool has_floats = false;
+    uint64_t starved_since_ms = 0;  // somebody wanted tasks and was eligible for none of those left; 0: no
+    uint64_t short_of_volunteers_since_ms = 0;  // 0: not short
+
+    // For reports.
+    uint64_t rows_checked = 0;
+    uint64_t rows_recomputed = 0;
+    double delta = 0;
+    uint64_t recomputed_by_lab = 0;
+    uint64_t disputes = 0;
+    std::unordered_map<VolunteerId, uint64_t> accepted_by;
+
+    Job(JobRecord stored, std::shared_ptr<Plan> opened, const std::vector<TaskNumber>& accepted, uint64_t now_ms)
+        : record(std::move(stored)),
+          plan(std::move(opened)),
+          summary(plan->summary()),
+          queue(plan->task_count(), accepted),
+          started_ms(now_ms),
+          accepted_at_start(accepted.size()),
+          has_floats(summary.has_floats) {}
+
+    // One that is over.
+    explicit Job(JobRecord stored) : record(std::move(stored)), queue(0, {}) {}
+
+    // How many contributors compute each task.
+    uint64_t replicas() const { return record.choice.resolved == Policy::redundant ? record.choice.replicas : 1; }
+};
+
+}  // namespace goblin::lab

@@ -1,0 +1,75 @@
+// JobBoard: the jobs of the lab from submission to their end.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "labcli/jobs/capacity.hpp"
+#include "labcli/schedule/assignment_book.hpp"
+#include "labcli/schedule/job.hpp"
+#include "labcli/verify/judge.hpp"
+
+namespace goblin::lab {
+
+class JobBoard {
+  public:
+    // `work_arrived` is called when tasks became ready or computers have news.
+    JobBoard(const Environment& environment, Contributors& contributors, AssignmentBook& book, Journal& journal, Workshop& workshop,
+             std::function<void()> work_arrived);
+
+    Judge& judge() { return judge_; }
+    std::map<JobId, Job>& jobs() { return jobs_; }
+    Job* find(JobId id);
+    Job* find_running(JobId id);
+
+    // Takes over a job: new, or from before a restart with its accepted tasks and open assignments.
+    void add(JobRecord record, std::shared_ptr<Plan> plan, const std::vector<TaskNumber>& accepted, std::vector<Assignment> open);
+    // One that was over before the lab node started.
+    void add_ended(JobRecord record);
+    // Whether open assignments of some job are still being taken up: until then nobody's results can be judged.
+    bool restoring() const { return restoring_ > 0; }
+    void end(Job& job, JobState state, std::string reason);
+    void forget(JobId id);  // one that is over
+
+    // Keeps enough tasks prepared.
+    void prepare(Job& job);
+    // Chooses what `auto` means, when the first task is handed out.
+    void settle_policy(Job& job);
+    // Why the job isn't done yet, in one sentence for people.
+    std::string reason_of(Job& job);
+    JobId next_id() { return ++last_id_; }
+    // What the contributors seen lately can take.
+    Capacity capacity();
+    // Several times a second: jobs that lack volunteers or are stuck.
+    void tick();
+
+    // Approved volunteers with a computer seen in the last minutes, in different networks.
+    uint64_t independent_volunteers();
+    void hold_back(std::string reason) { held_back_ = std::move(reason); }
+    const std::string& held_back() const { return held_back_; }
+
+  private:
+    void take_prepared(JobId id, const PrepareAnswer& answer);
+    void restore_assignments(Job& job, std::vector<Assignment> open);
+    void finish_if_complete(Job& job);
+    void fall_back_to_recompute(Job& job);
+    void unstick(Job& job);
+    void evaluate_all(Job& job);
+
+    const Environment& environment_;
+    Contributors& contributors_;
+    AssignmentBook& book_;
+    Journal& journal_;
+    Workshop& workshop_;
+    std::function<void()> work_arrived_;
+    std::map<JobId, Job> jobs_;
+    std::string held_back_;
+    uint64_t restoring_ = 0;
+    JobId last_id_ = 0;
+    Judge judge_;
+};
+
+}  // namespace goblin::lab
