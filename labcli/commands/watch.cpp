@@ -38,7 +38,7 @@ class ProgressLine {
         if (quiet_ || text == shown_) return;
         const auto now = steady_clock::now();
         if (!terminal_ && now - shown_at_ < plain_interval && !shown_.empty()) return;
-        fmt::print(stderr, terminal_ ? "\r\x1b[K{}" : "{}\n", text);
+        fmt::print(stderr, "{}{}{}", terminal_ ? "\r\x1b[K" : "", text, terminal_ ? "" : "\n");
         std::fflush(stderr);
         shown_ = text;
         shown_at_ = now;
