@@ -20,6 +20,16 @@ std::atomic<bool> failed{false};
 
 void request_stop(int) { sem_post(&stop_requested); }
 
+// Unlike a contributor's way to the lab, an address to listen at may be * and its port 0.
+HostPort parse_listen(const std::string& text) {
+    const bool any_port = text.ends_with(":0");
+    const std::string rest = any_port ? text.substr(0, text.size() - 2) : text;
+    if (!rest.starts_with('*')) return HostPort::parse(rest, any_port ? 0 : default_port);
+    HostPort place = HostPort::parse("any" + rest.substr(1), any_port ? 0 : default_port);
+    place.host = "*";
+    return place;
+}
+
 constexpr std::string_view level_names[] = {"debug", "info", "warning", "error"};
 
 // "2026-01-31 12:00:00.000 info    text" on standard error.
@@ -66,7 +76,7 @@ void serve(const Session& session, const std::string& listen, LogLevel lowest_le
     };
     LabNode node(directory, certificate, {0, uint64_t{96} << 20, sink, fatal});
     HttpsService::Settings settings;
-    const HostPort place = HostPort::parse(listen, default_port);
+    const HostPort place = parse_listen(listen);
     settings.address = place.host;
     settings.port = place.port;
     settings.log = sink;
