@@ -1,0 +1,91 @@
+// Blob cache: which inputs are on this computer's disk, which of them open assignments need, and what goes
+// first when room is wanted. Bookkeeping and files; bytes are fetched elsewhere (see blob_fetch.hpp).
+//
+// Blobs lie at labs/KEY/blobs/DIGEST, apart for each lab: a lab must not learn from our speed what another
+// lab sent. The limit counts all labs together, and the outputs that wait on the disk besides.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "core/work/digest.hpp"
+
+namespace goblin::worker {
+
+struct BlobName {
+    Digest lab;
+    Digest digest;
+    friend auto operator<=>(const BlobName&, const BlobName&) = default;
+};
+
+struct BlobNeed {
+    Digest digest;
+    TensorSpec spec;
+};
+
+// One thread uses it.
+class BlobCache {
+  public:
+    enum class Room {
+        made,   // all needs are pinned; those that aren't held are to be fetched
+        later,  // nothing was pinned; other assignments' blobs must go first
+        never,  // nothing was pinned; the needs alone exceed the limit
+    };
+    using Changed = std::function<void(const BlobName&, bool held)>;
+
+    // Finds what is there; drops the oldest above the limit. `labs_folder` is the directory's labs/.
+    BlobCache(std::filesystem::path labs_folder, uint64_t limit_bytes, Changed changed);
+
+    // All or nothing, so that two assignments never wait for each other's half. Drops unpinned blobs, least
+    // recently used first.
+    Room pin(const Digest& lab, std::span<const BlobNeed> needs);
+    void unpin(const Digest& lab, std::span<const BlobNeed> needs);
+    bool holds(const BlobName& name) const;
+    // Its bytes were compared with its digest since this program started.
+    bool checked(const BlobName& name) const;
+    // A pinned blob was fetched and put in place.
+    void landed(const BlobName& name);
+    // The file turned out not to hold what its name says.
+    void spoiled(const BlobName& name);
+
+    // Disk taken beside the blobs.
+    void occupy(uint64_t bytes);
+    void vacate(uint64_t bytes);
+
+    std::vector<Digest> held(const Digest& lab) const;
+    uint64_t used_bytes() const { return used_bytes_; }
+    uint64_t limit_bytes() const { return limit_bytes_; }
+
+    std::filesystem::path path_of(const BlobName& name) const;
+    // Where an unfinished fetch of it lies.
+    std::filesystem::path part_path_of(const BlobName& name) const;
+    // Drops unfinished fetches that nobody has pinned.
+    void drop_stale_parts(const Digest& lab);
+
+  private:
+    struct Blob {
+        uint64_t size_bytes = 0;
+        uint64_t pins = 0;
+        uint64_t last_used = 0;  // counts uses
+        bool held = false;
+        bool checked = false;
+    };
+    using Blobs = std::map<BlobName, Blob>;
+
+    void find_blobs();
+    bool make_room(uint64_t needed_bytes);
+    void drop(Blobs::iterator blob);
+
+    std::filesystem::path labs_folder_;
+    uint64_t limit_bytes_;
+    Changed changed_;
+    Blobs blobs_;
+    uint64_t used_bytes_ = 0;
+    uint64_t uses_ = 0;
+};
+
+}  // namespace goblin::worker

@@ -1,0 +1,123 @@
+// Sends exchanges, repeats what got lost, backs off.
+#include "app/worker/exchange_lanes.hpp"
+
+#include <cassert>
+
+#include "app/worker/lab_request.hpp"
+#include "core/work/identity.hpp"
+
+namespace goblin::worker {
+
+namespace {
+
+constexpr uint64_t answer_ms = 25'000;  // for the lab's own work and the way, beside what it waits on purpose
+static_assert(limits::exchange_wait_ms + answer_ms < limits::silence_ms);
+constexpr uint64_t update_ms = 3'600'000;
+constexpr uint64_t longest_pause_ms = 86'400'000;
+
+LabRefusal version_refusal(const std::string& mismatch) {
+    LabRefusal refusal;
+    refusal.code = "version";
+    refusal.message = mismatch;
+    refusal.action = RefusalAction::update;
+    return refusal;
+}
+
+}  // namespace
+
+ExchangeLanes::ExchangeLanes(LabAddress address, const Credential& credential, Events events, QObject* parent)
+    : QObject(parent),
+      address_(std::move(address)),
+      credential_(credential),
+      events_(std::move(events)),
+      session_(random_bytes<FixedBytes<16>>()),
+      connections_{HttpConnection(address_), HttpConnection(address_)} {
+    pause_.setSingleShot(true);
+    listen_later_.setSingleShot(true);
+    connect(&pause_, &QTimer::timeout, this, &ExchangeLanes::pause_over);
+    connect(&listen_later_, &QTimer::timeout, this, [this] { events_.free(); });
+}
+
+void ExchangeLanes::send(Lane lane, ExchangeRequest request) {
+    assert(!flight(lane) && !waiting());
+    request.versions = {};
+    request.session = session_;
+    request.sequence = ++sequence_;
+    Bytes body = encode_message(request);
+    assert(body.size() <= limits::exchange_bytes);
+    flight(lane) = Flight{std::move(request), std::move(body), false};
+    transmit(lane);
+}
+
+void ExchangeLanes::transmit(Lane lane) {
+    Flight& flown = *flight(lane);
+    flown.under_way = true;
+    HttpRequest request = post_request("/v1/exchange", flown.body);
+    request.fields.push_back(authorization(credential_));
+    request.silence_ms = flown.request.wait_ms + answer_ms;
+    ask_lab(connections_[static_cast<size_t>(lane)], std::move(request), limits::exchange_bytes,
+            [this, lane](LabAnswer answer) {
+                if (const auto* body = std::get_if<Bytes>(&answer)) return received(lane, *body);
+                if (const auto* refusal = std::get_if<LabRefusal>(&answer)) {
+                    const bool update = refusal->action == RefusalAction::update;
+                    lost(lane, std::max(refusal->retry_after_ms, update ? update_ms : 0));
+                    return events_.refused(*refusal);
+                }
+                lost(lane, 0);
+                events_.unreachable(std::get<Error>(answer));
+            });
+}
+
+void ExchangeLanes::received(Lane lane, const Bytes& body) {
+    ExchangeReply reply;
+    try {
+        if (const std::string mismatch = version_mismatch(leading_versions(body), "lab node", "contributor");
+            !mismatch.empty()) {
+            lost(lane, update_ms);
+            return events_.refused(version_refusal(mismatch));
+        }
+        reply = decode_message<ExchangeReply>(body);
+    } catch (const Error& error) {
+        lost(lane, 0);
+        return events_.unreachable(error);
+    }
+    back_off_.succeeded();
+    const Flight landed = std::move(*flight(lane));
+    flight(lane).reset();
+    events_.answered(lane, landed.request, std::move(reply));
+}
+
+void ExchangeLanes::lost(Lane lane, uint64_t wait_ms) {
+    if (lane == Lane::listen)
+        flight(lane).reset();
+    else
+        flight(lane)->under_way = false;
+    pause(back_off_.next_ms(wait_ms));
+}
+
+void ExchangeLanes::pause(uint64_t ms) {
+    const int wait = static_cast<int>(std::min(ms, longest_pause_ms));
+    if (pause_.isActive() && pause_.remainingTime() > wait) return;
+    pause_.start(wait);
+}
+
+void ExchangeLanes::pause_over() {
+    if (flight(Lane::speak) && !flight(Lane::speak)->under_way) transmit(Lane::speak);
+    events_.free();
+}
+
+void ExchangeLanes::listen_after(uint64_t ms) {
+    if (ms > 0)
+        listen_later_.start(static_cast<int>(std::min(ms, longest_pause_ms)));
+    else
+        listen_later_.stop();
+}
+
+void ExchangeLanes::close() {
+    for (HttpConnection& connection : connections_) connection.abort();
+    for (auto& flown : flights_) flown.reset();
+    pause_.stop();
+    listen_later_.stop();
+}
+
+}  // namespace goblin::worker

@@ -1,0 +1,127 @@
+// goblin-worker: takes tasks from the labs it has joined and computes them on this computer.
+#include <QCoreApplication>
+#include <QNetworkProxyFactory>
+#include <QStandardPaths>
+#include <QTemporaryDir>
+#include <clocale>
+#include <cstdio>
+
+#include "app/worker/computer.hpp"
+#include "app/worker/machine_limits.hpp"
+#include "app/worker/options.hpp"
+#include "app/worker/quantity.hpp"
+#include "app/worker/signals.hpp"
+#include "app/worker/worker.hpp"
+#include "core/error.hpp"
+#include "core/tensor/file.hpp"
+
+namespace {
+
+using namespace goblin;
+using namespace goblin::worker;
+
+constexpr uint64_t default_disk_bytes = uint64_t{8} << 30;
+
+ComputerSettings computer_settings(const Options& options) {
+    const MachineLimits machine = this_machine_limits();
+    ComputerSettings settings;
+    settings.cpu_threads = static_cast<unsigned>(options.cpu_threads.value_or(machine.processors));
+    settings.memory_bytes = options.memory_bytes.value_or(machine.memory_bytes / 2);
+    return settings;
+}
+
+std::filesystem::path data_folder(const Options& options) {
+    if (!options.directory.empty()) return options.directory;
+    if (const char* chosen = std::getenv("GOBLIN_WORKER_DIR"); chosen != nullptr && *chosen != '\0')
+        return chosen;
+    return (QStandardPaths::writableLocation(QStandardPaths::GenericDataLocation) + "/goblin-worker")
+        .toStdString();
+}
+
+int print_devices(const Options& options) {
+    const std::vector<FoundDevice> devices = find_devices(computer_settings(options));
+    const std::string text = options.json ? devices_json(devices) : devices_text(devices);
+    std::fputs(text.c_str(), stdout);
+    return 0;
+}
+
+std::vector<std::unique_ptr<Device>> usable_devices(const ComputerSettings& settings, Log& log) {
+    std::vector<std::unique_ptr<Device>> devices;
+    for (FoundDevice& found : find_devices(settings)) {
+        if (!found.why_not.empty()) log.warning("{}: {}", found.offer.name, found.why_not);
+        if (!found.engine) continue;
+        log.info("{}: {} threads, {:.4g} billion operations a second, {} for tasks", found.offer.name,
+                 found.threads, static_cast<double>(found.offer.speed_flops) / 1e9,
+                 size_text(found.offer.memory_bytes));
+        devices.push_back(
+            std::make_unique<Device>(std::move(found.engine), found.offer, found.offer.memory_bytes));
+    }
+    if (devices.empty())
+        throw Error(ErrorKind::failed,
+                    "expected a device that computes, found none; goblin-worker devices says why");
+    return devices;
+}
+
+int work(QCoreApplication& application, const Options& options) {
+    Log log(options.log_level);
+    if (const std::string missing = become_humble(); !missing.empty())
+        log.warning("{}; it runs all the same", missing);
+    QTemporaryDir temporary;
+    const std::filesystem::path folder =
+        options.ephemeral ? std::filesystem::path(temporary.path().toStdString()) : data_folder(options);
+    WorkerDirectory directory(folder, this_machine_id());
+    if (directory.came_from_elsewhere())
+        log.warning(
+            "{} was last used on another computer or at another place: if it was copied, only one of the "
+            "copies can go on; let the "
+            "other join with a new invitation in a fresh directory",
+            folder.string());
+    WorkerSettings settings;
+    settings.links = options.links;
+    settings.name = options.name;
+    settings.disk_bytes =
+        options.disk_bytes.value_or(std::min(default_disk_bytes, free_space_bytes(folder) / 2));
+    settings.finish_ms = options.finish_ms;
+    settings.max_idle_ms = options.max_idle_ms;
+    settings.max_lifetime_ms = options.max_lifetime_ms;
+    settings.ephemeral = options.ephemeral;
+    Worker worker(directory, std::move(settings), usable_devices(computer_settings(options), log), log,
+                  [](int code) { QCoreApplication::exit(code); });
+    const Signals signals([&worker] { worker.stop("asked to"); });
+    return application.exec();
+}
+
+int run(QCoreApplication& application, const Options& options) {
+    switch (options.command) {
+        case Command::help:
+            std::fputs(help_text().c_str(), stdout);
+            return 0;
+        case Command::version:
+            std::fputs("goblin-worker " GOBLIN_VERSION "\n", stdout);
+            return 0;
+        case Command::devices:
+            return print_devices(options);
+        case Command::selftest:
+        case Command::work:
+            return work(application, options);
+    }
+    return 2;
+}
+
+}  // namespace
+
+int main(int count, char** values) {
+    QCoreApplication application(count, values);
+    std::setlocale(LC_ALL, "C");  // Qt takes the system's; numbers are written one way everywhere
+    QNetworkProxyFactory::setUseSystemConfiguration(true);
+    try {
+        const std::vector<std::string_view> arguments(values + 1, values + count);
+        return run(application, parse_options(arguments));
+    } catch (const Error& error) {
+        std::fprintf(stderr, "goblin-worker: %s\n", error.what());
+        return error.kind() == ErrorKind::usage ? 2 : 1;
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "goblin-worker: %s\n", error.what());
+        return 1;
+    }
+}

@@ -1,0 +1,312 @@
+// Runs a worker from its start to its end.
+#include "app/worker/worker.hpp"
+
+#include <algorithm>
+
+#include "app/worker/plain_text.hpp"
+#include "app/worker/quantity.hpp"
+#include "core/error.hpp"
+#include "core/work/hex.hpp"
+
+namespace goblin::worker {
+
+namespace {
+
+constexpr int tick_ms = 500;
+constexpr int last_word_ms = 5'000;           // for telling the labs, once nothing computes any more
+constexpr uint64_t stuck_engine_ms = 10'000;  // engines stop within 100 ms
+constexpr double speed_memory = 0.7;          // weight of the past in the measured speed
+
+}  // namespace
+
+Worker::Worker(WorkerDirectory& directory, WorkerSettings settings,
+               std::vector<std::unique_ptr<Device>> devices, Log& log, std::function<void(int)> finished)
+    : directory_(directory),
+      settings_(std::move(settings)),
+      log_(log),
+      finished_(std::move(finished)),
+      cache_(std::make_unique<BlobCache>(directory.path() / "labs", settings_.disk_bytes,
+                                         [this](const BlobName& name, bool held) {
+                                             if (LabSession* session = session_of(name.lab))
+                                                 session->blob_changed(name.digest, held);
+                                         })),
+      setting_{*cache_,
+               log,
+               network_,
+               {},
+               [this](const Graph& graph) { return why_not(graph); },
+               [this] { schedule(); },
+               [this](const AssignmentId& id) {
+                   if (const auto run = running_.find(id); run != running_.end())
+                       run->second.device->cancel(id);
+               },
+               [this] { check_settled(); },
+               [this] { return static_cast<uint64_t>(speed_flops_); },
+               [this] { return sessions_.size(); }},
+      devices_(std::move(devices)) {
+    for (const auto& device : devices_) {
+        setting_.offers.push_back(device->offer());
+        speed_flops_ += static_cast<double>(device->offer().speed_flops);
+    }
+    network_.setObjectName("network");
+    network_.start();
+    alive_.start();
+    idle_.start();
+    open_labs();
+    if (sessions_.empty() && enrolments_.empty()) {
+        network_.quit();
+        network_.wait();
+        throw Error(ErrorKind::usage,
+                    "expected a lab to work for, found none in {}; join one: goblin-worker --join LINK",
+                    directory_.path().string());
+    }
+    connect(&tick_, &QTimer::timeout, this, &Worker::tick);
+    tick_.start(tick_ms);
+    finish_.setSingleShot(true);
+    connect(&finish_, &QTimer::timeout, this, [this] {
+        for (const auto& session : sessions_) session->halt();
+        last_word_.start(last_word_ms);
+    });
+    last_word_.setSingleShot(true);
+    connect(&last_word_, &QTimer::timeout, this, [this] {
+        log_.warning(
+            "a lab could not be told everything; it will be at the next start, or after its deadline");
+        leave(0);
+    });
+}
+
+Worker::~Worker() {
+    devices_.clear();
+    sessions_.clear();
+    enrolments_.clear();
+    network_.quit();
+    network_.wait();
+}
+
+void Worker::open_labs() {
+    for (const InvitationLink& link : settings_.links) {
+        const std::optional<LabRecord> known =
+            load_lab_record(directory_.lab_folder(link.lab_key), link.lab_key);
+        // The same command again, as service managers do: the link is used up, and what it brought is here.
+        const bool joined_by_it = known && known->credential && known->joined_by == token_mark(link);
+        if (!joined_by_it) join(link);
+    }
+    for (const Digest& lab : directory_.labs())
+        if (!enrolments_.contains(lab)) open_lab(lab);
+}
+
+void Worker::open_lab(const Digest& lab) {
+    try {
+        const std::filesystem::path folder = directory_.lab_folder(lab);
+        const std::optional<LabRecord> record = load_lab_record(folder, lab);
+        if (!record) return;
+        if (record->credential)
+            sessions_.push_back(std::make_unique<LabSession>(folder, *record, setting_));
+        else
+            log_.warning("the lab at {} no longer knows this computer: join again with a new link",
+                         record->address.text());
+    } catch (const Error& error) {
+        log_.error("{}", error.what());
+    }
+}
+
+void Worker::join(const InvitationLink& link) {
+    const Digest lab = link.lab_key;
+    Enrolment::Events events;
+    events.joined = [this](const LabRecord& record, bool approved) { joined(record, approved); };
+    events.refused = [this, lab](const std::string& reason) { join_refused(lab, reason); };
+    events.delayed = [this, place = HostPort{link.host, link.port}.text()](const std::string& reason) {
+        log_.warning("joining the lab at {}: {}; tries again", place, reason);
+    };
+    std::string name = settings_.name;
+    if (name.empty()) name = "computer-" + to_hex(directory_.computer()).substr(0, 4);
+    enrolments_[lab] =
+        std::make_unique<Enrolment>(link, directory_.seed(), directory_.computer(), name, std::move(events));
+}
+
+void Worker::end_enrolment(const Digest& lab) {
+    const auto enrolment = enrolments_.find(lab);
+    enrolment->second.release()->deleteLater();  // we may be inside one of its handlers
+    enrolments_.erase(enrolment);
+}
+
+void Worker::joined(const LabRecord& record, bool approved) {
+    const Digest lab = record.address.key;
+    log_.info("joined {} at {}, which says it computes: {}", plain_text(record.name), record.address.text(),
+              plain_text(record.computes));
+    if (!approved)
+        log_.info("a person at the lab must approve this computer before it gets tasks; contact: {}",
+                  plain_text(record.contact));
+    end_enrolment(lab);
+    try {
+        save_lab_record(directory_.lab_folder(lab), record);
+    } catch (const Error& error) {
+        log_.error("{}", error.what());
+        return check_labs();
+    }
+    open_lab(lab);
+}
+
+void Worker::join_refused(const Digest& lab, const std::string& reason) {
+    log_.error("joining the lab at {}: {}", enrolments_.at(lab)->address_text(), reason);
+    end_enrolment(lab);
+    open_lab(lab);  // what an earlier link brought may still be good
+    check_labs();
+}
+
+LabSession* Worker::session_of(const Digest& lab) {
+    for (const auto& session : sessions_)
+        if (session->record().address.key == lab) return session.get();
+    return nullptr;
+}
+
+std::optional<std::string> Worker::why_not(const Graph& graph) const {
+    std::optional<std::string> reason = "expected a device that computes, found none";
+    for (const auto& device : devices_) {
+        reason = device->why_not(graph);
+        if (!reason) return std::nullopt;
+    }
+    return reason;
+}
+
+void Worker::schedule() {
+    for (const auto& device : devices_)
+        while (device->has_room() && give_task(*device)) {
+        }
+}
+
+bool Worker::give_task(Device& device) {
+    for (size_t i = 0; i < sessions_.size(); ++i) {
+        LabSession& session = *sessions_[turn_++ % sessions_.size()];
+        if (session.ended()) continue;
+        std::optional<ComputeOrder> order =
+            session.work().next_order([&](const Graph& graph) { return !device.why_not(graph); });
+        if (!order) continue;
+        const AssignmentId id = order->id;
+        running_[id] = {&device, session.record().address.key, cost_of(order->graph).flops};
+        device.submit(std::move(*order), [this, id](ComputeOutcome outcome) {
+            QMetaObject::invokeMethod(
+                this,
+                [this, id, outcome = std::move(outcome)]() mutable { compute_ended(id, std::move(outcome)); },
+                Qt::QueuedConnection);
+        });
+        return true;
+    }
+    return false;
+}
+
+void Worker::compute_ended(const AssignmentId& id, ComputeOutcome outcome) {
+    const auto found = running_.find(id);
+    const Running run = found->second;
+    running_.erase(found);
+    idle_.restart();
+    if (outcome.kind == ComputeOutcome::Kind::computed) measured(run, outcome.computed);
+    if (LabSession* session = session_of(run.lab)) session->compute_ended(id, std::move(outcome));
+}
+
+// Tasks of a few microseconds tell more about overhead than about speed.
+void Worker::measured(const Running& run, const Computed& computed) {
+    if (computed.compute_us < 1'000) return;
+    const double speed = static_cast<double>(run.flops) / static_cast<double>(computed.compute_us) * 1e6;
+    speed_flops_ = speed_flops_ > 0 ? speed_memory * speed_flops_ + (1 - speed_memory) * speed : speed;
+}
+
+void Worker::pause(const std::string& reason) {
+    for (const auto& session : sessions_) session->pause(reason);
+}
+
+void Worker::resume() {
+    for (const auto& session : sessions_) session->resume();
+}
+
+void Worker::tick() {
+    watch_devices();
+    const bool busy =
+        !running_.empty() || std::any_of(sessions_.begin(), sessions_.end(), [](const auto& session) {
+            return !session->ended() && session->work().book().tasks_ahead() > 0;
+        });
+    if (busy) idle_.restart();
+    if (settings_.max_idle_ms > 0 && idle_.hasExpired(static_cast<qint64>(settings_.max_idle_ms)) &&
+        !stopping_)
+        stop(fmt::format("no task for {}", duration_text(settings_.max_idle_ms)));
+    if (settings_.max_lifetime_ms > 0) watch_lifetime();
+}
+
+// Before the end of its life the worker takes nothing more, so that little is left to hand back.
+void Worker::watch_lifetime() {
+    const uint64_t lived_ms = static_cast<uint64_t>(alive_.elapsed());
+    const uint64_t drain_ms = std::min<uint64_t>(settings_.max_lifetime_ms / 4, 2 * limits::task_target_ms);
+    const uint64_t ending_ms =
+        std::min<uint64_t>(settings_.finish_ms + last_word_ms, settings_.max_lifetime_ms / 4);
+    if (!draining_ && lived_ms + drain_ms + ending_ms >= settings_.max_lifetime_ms) {
+        draining_ = true;
+        log_.info("takes no more tasks: its life of {} ends soon", duration_text(settings_.max_lifetime_ms));
+        for (const auto& session : sessions_) session->drain();
+    }
+    if (!stopping_ && lived_ms + ending_ms >= settings_.max_lifetime_ms) stop("its life is over");
+}
+
+void Worker::watch_devices() {
+    for (const auto& device : devices_) {
+        if (device->overdue().count() < static_cast<int64_t>(stuck_engine_ms)) continue;
+        log_.error(
+            "the {} engine doesn't stop; the worker ends to stop it, and starts again by hand or service "
+            "manager",
+            device->offer().kind);
+        std::_Exit(70);  // its thread can't be ended otherwise; the journal says what it was computing
+    }
+}
+
+void Worker::check_labs() {
+    const bool any = !enrolments_.empty() || std::any_of(sessions_.begin(), sessions_.end(),
+                                                         [](const auto& s) { return !s->ended(); });
+    if (any || stopping_) return;
+    log_.error("no lab is left to work for");
+    leave(1);
+}
+
+void Worker::stop(const std::string& reason) {
+    if (stopping_) {
+        log_.warning("ends at once; what is in hand is told to the labs at the next start");
+        for (const auto& session : sessions_) session->work().abandon_computing();
+        return leave(1);
+    }
+    stopping_ = true;
+    log_.info("stops: {}", reason);
+    enrolments_.clear();
+    for (const auto& session : sessions_) session->stop();
+    if (running_.empty())
+        last_word_.start(last_word_ms);
+    else
+        finish_.start(static_cast<int>(settings_.finish_ms));
+    check_settled();
+}
+
+void Worker::check_settled() {
+    if (!stopping_) return check_labs();
+    if (running_.empty() && finish_.isActive()) {
+        finish_.stop();
+        last_word_.start(last_word_ms);
+    }
+    const bool settled =
+        running_.empty() && std::all_of(sessions_.begin(), sessions_.end(),
+                                        [](const auto& session) { return session->settled(); });
+    if (!settled) return;
+    if (settings_.ephemeral && !forgot_) {
+        forgot_ = true;
+        for (const auto& session : sessions_) session->forget();
+        return;
+    }
+    leave(0);
+}
+
+void Worker::leave(int code) {
+    if (left_) return;
+    left_ = true;
+    for (QTimer* timer : {&tick_, &finish_, &last_word_}) timer->stop();
+    // Not from inside a session's handlers.
+    QMetaObject::invokeMethod(
+        this, [this, code] { finished_(code); }, Qt::QueuedConnection);
+}
+
+}  // namespace goblin::worker
