@@ -1,47 +1,84 @@
-# Builds and runs the tests. Sourced by ./goblin.
+# Builds and runs the tests and counts them. Sourced by ./goblin.
 
-run_ctest() { ctest --test-dir "$1" --output-on-failure --no-tests=error -j "$jobs" "${@:2}"; }
+tests_passed=0
+tests_failed=0
+fuzz_inputs=20000  # for each target, beyond those it starts with
 
-# run_fuzzers COUNT: each target for COUNT inputs more than it starts with. What they find new is kept in build-fuzz/.
+# run_ctest TITLE FOLDER [CTEST OPTION …]: goes on after a failure, which the counts remember.
+run_ctest() {
+  local title=$1 folder=$2 report tests failed
+  shift 2
+  echo
+  echo "== $title"
+  report=$PWD/$folder/tests.xml
+  rm -f "$report"
+  ctest --test-dir "$folder" --output-on-failure --no-tests=error --output-junit "$report" -j "$jobs" "$@" || true
+  if [ -e "$report" ]; then
+    tests=$(sed -n '1,/hostname/s/^[[:space:]]*tests="\([0-9]*\)".*/\1/p' "$report")
+    failed=$(sed -n '1,/hostname/s/^[[:space:]]*failures="\([0-9]*\)".*/\1/p' "$report")
+    tests_passed=$((tests_passed + tests - failed))
+    tests_failed=$((tests_failed + failed))
+  else
+    tests_failed=$((tests_failed + 1))
+  fi
+}
+
+# fuzz_one TARGET: what it finds new is kept in build-fuzz/.
+fuzz_one() {
+  local target=$1 name found reproducer log folder seeds=()
+  name=$(basename "$target")
+  found=build-fuzz/corpus/$name
+  reproducer=build-fuzz/$name.reproducer
+  log=build-fuzz/$name.log
+  rm -f "$reproducer"
+  mkdir -p "$found"
+  for folder in "tests/fuzz/corpus/$name" "build-fuzz/seeds/$name"; do [ -d "$folder" ] && seeds+=("$folder"); done
+  echo "$name"
+  "$target" -runs="$fuzz_inputs" -seed=1 -timeout=10 -rss_limit_mb=1024 -max_total_time=60 -exact_artifact_path="$reproducer" \
+    "$found" "${seeds[@]}" >"$log" 2>&1 && return 0
+  tail -60 "$log" >&2
+  echo "goblin test: $name failed, the lines above say why (all of them: $log)" >&2
+  [ -e "$reproducer" ] && echo "to see it again: $target $reproducer" >&2
+  return 1
+}
+
 run_fuzzers() {
-  local runs=$1 target name found reproducer seeds folder
+  local target
+  echo
+  echo "== fuzzers, $fuzz_inputs inputs each"
   build-fuzz/bin/make_seeds build-fuzz/seeds
   for target in build-fuzz/bin/fuzz_*; do
-    name=$(basename "$target")
-    found=build-fuzz/corpus/$name
-    reproducer=build-fuzz/$name.reproducer
-    rm -f "$reproducer"
-    mkdir -p "$found"
-    seeds=()
-    for folder in "tests/fuzz/corpus/$name" "build-fuzz/seeds/$name"; do [ -d "$folder" ] && seeds+=("$folder"); done
-    echo "fuzzing $name for $runs inputs"
-    "$target" -runs="$runs" -seed=1 -timeout=10 -rss_limit_mb=1024 -max_total_time=60 -exact_artifact_path="$reproducer" \
-      "$found" "${seeds[@]}" >"build-fuzz/$name.log" 2>&1 || {
-      tail -60 "build-fuzz/$name.log" >&2
-      echo "goblin test: $name failed, the lines above say why (whole log: build-fuzz/$name.log)" >&2
-      [ -e "$reproducer" ] && echo "to see it again: $target $reproducer" >&2
-      return 1
-    }
+    if fuzz_one "$target"; then tests_passed=$((tests_passed + 1)); else tests_failed=$((tests_failed + 1)); fi
   done
 }
 
 run_tests() {
-  local mode=${1:-default}
-  case $mode in default | --fast | --all) ;; *) echo "goblin test: expected --fast or --all, found '$mode'" >&2; return 2 ;; esac
-  install_packages
-  build_release
-  if [ "$mode" = --fast ]; then
-    run_ctest build -L fast
-    return
-  fi
-  build_address
-  build_fuzzers
-  run_ctest build $([ "$mode" = --all ] || echo -LE long)
-  run_ctest build-asan -L fast
-  run_fuzzers 20000
-  if [ "$mode" = --all ]; then
-    build_thread
-    run_ctest build-tsan -L lab
-  fi
-  echo "goblin test: all passed"
+  local mode=${1:-}
+  [ $# -le 1 ] || refuse "expected at most one option after test, found $#"
+  case $mode in
+    --fast)
+      install_packages program test
+      build_tree build -DCMAKE_BUILD_TYPE=Release -- tests_fast
+      run_ctest 'fast tests' build -L '^fast$'
+      ;;
+    '' | --all)
+      install_packages program test bench
+      build_release all
+      build_address tests_fast
+      build_fuzzers
+      if [ "$mode" = --all ]; then
+        build_thread tests_lab
+        run_ctest 'all tests' build
+        run_ctest "the lab node's tests under ThreadSanitizer" build-tsan -L '^lab$'
+      else
+        run_ctest 'tests' build -LE '^long$'
+      fi
+      run_ctest 'fast tests under AddressSanitizer and UndefinedBehaviorSanitizer' build-asan -L '^fast$'
+      run_fuzzers
+      ;;
+    *) refuse "expected --fast or --all after test, found '$mode'" ;;
+  esac
+  echo
+  echo "$tests_passed passed, $tests_failed failed"
+  [ "$tests_failed" -eq 0 ]
 }
