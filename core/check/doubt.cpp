@@ -16,7 +16,7 @@ constexpr double outstanding = 5;
 constexpr int64_t rows_for_each_outstanding = 1000;
 // A liar who spoils most rows alike stands out nowhere: now and then the worst row is computed again all the
 // same.
-constexpr double worst_row_chance = 0.125;
+constexpr double worst_row_chance = 1.0 / 16;
 
 }  // namespace
 

@@ -15,7 +15,7 @@
 namespace goblin {
 
 // λ: rows above it are always doubted. From the experiment in docs/product-check.md.
-inline constexpr double doubt_level = 32;
+inline constexpr double doubt_level = 40;
 // The ladder's rungs are λ, λ/2, λ/4, … The bound pays for their number.
 inline constexpr int level_rungs = 15;
 

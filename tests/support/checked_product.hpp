@@ -1,6 +1,7 @@
 // A product to be checked: operands, the honest result, and secrets that a test can draw again.
 #pragma once
 
+#include <cstring>
 #include <memory>
 #include <random>
 #include <vector>
@@ -15,7 +16,10 @@ namespace goblin {
 inline SecretSource seeded_secret(uint64_t seed) {
     auto random = std::make_shared<std::mt19937_64>(seed);
     return [random](std::span<uint8_t> bytes) {
-        for (uint8_t& byte : bytes) byte = static_cast<uint8_t>((*random)() >> 32);
+        for (size_t i = 0; i < bytes.size(); i += sizeof(uint64_t)) {
+            const uint64_t word = (*random)();
+            std::memcpy(bytes.data() + i, &word, std::min(sizeof(word), bytes.size() - i));
+        }
     };
 }
 

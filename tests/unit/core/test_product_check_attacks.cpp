@@ -171,7 +171,7 @@ class TestProductCheckAttacks : public QObject {
     // The promise itself, measured: an error just above the bound escapes no more often than stated.
     void an_error_just_above_the_bound_escapes_as_rarely_as_stated() {
         constexpr double stated = 0.1;
-        constexpr int tries = 400;
+        constexpr int tries = 200;
         int escaped = 0;
         const CheckedProduct honest = normal_product<float>(random_);
         CheckedProduct spoilt = normal_product<float>(random_);
