@@ -13,8 +13,10 @@ std::string this_host() {
 }
 
 std::string line_of(const nlohmann::json& invitation) {
-    return fmt::format("{:>4}  {:>8} uses left  until {}{}{}", invitation["id"].get<uint64_t>(), invitation["uses_left"].get<uint64_t>(),
-                       time_text(invitation["expires_at_ms"].get<uint64_t>()), invitation["trusted"].get<bool>() ? "  trusted" : "",
+    return fmt::format("{:>4}  {:>8} uses left  until {}{}{}", invitation["id"].get<uint64_t>(),
+                       invitation["uses_left"].get<uint64_t>(),
+                       time_text(invitation["expires_at_ms"].get<uint64_t>()),
+                       invitation["trusted"].get<bool>() ? "  trusted" : "",
                        invitation["revoked"].get<bool>() ? "  revoked" : "");
 }
 
@@ -29,18 +31,25 @@ void add_invite(CLI::App& app, Session& session) {
         uint64_t id = 0;
     };
     auto options = std::make_shared<Options>();
-    CLI::App* const command = add_command(app, "invite", "prints an invitation link; list and revoke show and end invitations",
-                                          "  goblin-lab invite\n"
-                                          "  goblin-lab invite --uses 30 --expires 2d --host lab.example.org:7410\n"
-                                          "  goblin-lab invite list\n"
-                                          "  goblin-lab invite revoke 3\n"
-                                          "A contributor then runs: goblin-worker --join 'goblin://…'\n");
-    command->add_option("--uses", options->uses, "how many computers may join with it")->capture_default_str();
-    command->add_option("--expires", options->expires, "how long it is valid, for example 12h or 7d")->capture_default_str();
-    command->add_option("--host", options->host, "NAME[:PORT] by which contributors reach this lab (else this machine's name)");
-    command->add_flag("--trusted", options->trusted, "for machines of the lab's own: their word counts like the lab's");
-    CLI::App* const list = add_command(*command, "list", "shows all invitations", "  goblin-lab invite list\n");
-    CLI::App* const revoke = add_command(*command, "revoke", "ends an invitation; who joined stays", "  goblin-lab invite revoke 3\n");
+    CLI::App* const command =
+        add_command(app, "invite", "prints an invitation link; list and revoke show and end invitations",
+                    "  goblin-lab invite\n"
+                    "  goblin-lab invite --uses 30 --expires 2d --host lab.example.org:7410\n"
+                    "  goblin-lab invite list\n"
+                    "  goblin-lab invite revoke 3\n"
+                    "A contributor then runs: goblin-worker --join 'goblin://…'\n");
+    command->add_option("--uses", options->uses, "how many computers may join with it")
+        ->capture_default_str();
+    command->add_option("--expires", options->expires, "how long it is valid, for example 12h or 7d")
+        ->capture_default_str();
+    command->add_option("--host", options->host,
+                        "NAME[:PORT] by which contributors reach this lab (else this machine's name)");
+    command->add_flag("--trusted", options->trusted,
+                      "for machines of the lab's own: their word counts like the lab's");
+    CLI::App* const list =
+        add_command(*command, "list", "shows all invitations", "  goblin-lab invite list\n");
+    CLI::App* const revoke = add_command(*command, "revoke", "ends an invitation; who joined stays",
+                                         "  goblin-lab invite revoke 3\n");
     revoke->add_option("ID", options->id)->required();
     command->require_subcommand(0, 1);
     list->callback([&session] {
@@ -55,10 +64,11 @@ void add_invite(CLI::App& app, Session& session) {
     });
     command->callback([options, list, revoke, &session] {
         if (*list || *revoke) return;
-        const nlohmann::json invitation = session.ask("invite.create", {{"uses", options->uses},
-                                                                         {"expires_ms", parse_duration_ms(options->expires)},
-                                                                         {"trusted", options->trusted},
-                                                                         {"host", options->host.empty() ? this_host() : options->host}});
+        const nlohmann::json invitation =
+            session.ask("invite.create", {{"uses", options->uses},
+                                          {"expires_ms", parse_duration_ms(options->expires)},
+                                          {"trusted", options->trusted},
+                                          {"host", options->host.empty() ? this_host() : options->host}});
         session.print(invitation, invitation["link"].get<std::string>());
     });
 }

@@ -25,7 +25,8 @@ void logs(const Session& session, const JobOptions& options) {
     const json lines = session.ask("job.logs", {{"id", options.id}, {"most", options.most}});
     std::string text;
     for (const json& line : lines)
-        text += fmt::format("{}{}  {}", text.empty() ? "" : "\n", time_text(line["at_ms"].get<uint64_t>()), line["text"].get<std::string>());
+        text += fmt::format("{}{}  {}", text.empty() ? "" : "\n", time_text(line["at_ms"].get<uint64_t>()),
+                            line["text"].get<std::string>());
     session.print(lines, text);
 }
 
@@ -33,7 +34,8 @@ void result(Session& session, uint64_t id) {
     const json status = session.ask("job.status", {{"id", id}});
     if (status["state"] != "done") {
         session.print(status, progress_text(status));
-        session.exit_code = status["state"] == "failed" || status["state"] == "stopped" ? exit_failed : exit_detached;
+        session.exit_code =
+            status["state"] == "failed" || status["state"] == "stopped" ? exit_failed : exit_detached;
         return;
     }
     session.print(status, report_text(status));
@@ -43,18 +45,22 @@ void result(Session& session, uint64_t id) {
 
 void add_job(CLI::App& app, Session& session) {
     auto options = std::make_shared<JobOptions>();
-    CLI::App* const command = add_command(app, "job", "shows, follows and ends jobs",
-                                          "  goblin-lab job list\n"
-                                          "  goblin-lab job watch 3\n"
-                                          "  goblin-lab job logs 3      who got what, what came back, verdicts, reasons\n");
+    CLI::App* const command =
+        add_command(app, "job", "shows, follows and ends jobs",
+                    "  goblin-lab job list\n"
+                    "  goblin-lab job watch 3\n"
+                    "  goblin-lab job logs 3      who got what, what came back, verdicts, reasons\n");
     command->require_subcommand(1);
     const auto add = [&](const std::string& name, const std::string& what, auto run) {
-        CLI::App* const verb = add_command(*command, name, what, fmt::format("  goblin-lab job {} 3\n", name));
+        CLI::App* const verb =
+            add_command(*command, name, what, fmt::format("  goblin-lab job {} 3\n", name));
         verb->add_option("ID", options->id, "the job's number")->required();
         verb->callback([options, &session, run] { run(session, *options); });
         return verb;
     };
-    add_command(*command, "list", "shows all jobs", "  goblin-lab job list\n")->callback([&session] { list(session); });
+    add_command(*command, "list", "shows all jobs", "  goblin-lab job list\n")->callback([&session] {
+        list(session);
+    });
     add("status", "says how far a job is and why it waits", [](Session& s, const JobOptions& o) {
         const json status = s.ask("job.status", {{"id", o.id}});
         s.print(status, progress_text(status));
@@ -72,7 +78,8 @@ void add_job(CLI::App& app, Session& session) {
     add("delete", "forgets a job that is over; its output stays", [](Session& s, const JobOptions& o) {
         s.print(s.ask("job.delete", {{"id", o.id}}), fmt::format("job {} is forgotten", o.id));
     });
-    add("result", "says where the result is and what verifying it promises", [](Session& s, const JobOptions& o) { result(s, o.id); });
+    add("result", "says where the result is and what verifying it promises",
+        [](Session& s, const JobOptions& o) { result(s, o.id); });
 }
 
 }  // namespace goblin::lab

@@ -10,14 +10,17 @@ using namespace goblin;
 using namespace goblin::lab;
 
 constexpr const char* about =
-    "GPU Goblin's lab: splits computations into tasks, has contributors compute them, verifies every result.\n\n"
+    "GPU Goblin's lab: splits computations into tasks, has contributors compute them, verifies every "
+    "result.\n\n"
     "First steps:\n"
     "  goblin-lab init                              makes a lab in ./goblin-lab\n"
     "  goblin-lab serve                             runs its lab node\n"
-    "  goblin-lab invite                            prints a link for a contributor: goblin-worker --join LINK\n"
+    "  goblin-lab invite                            prints a link for a contributor: goblin-worker --join "
+    "LINK\n"
     "  goblin-lab product A.npy B.npy -o C.npy      computes A·B on the contributors\n";
 
-constexpr void (*commands[])(CLI::App&, Session&) = {add_init, add_serve, add_invite, add_product, add_job, add_node};
+constexpr void (*commands[])(CLI::App&, Session&) = {add_init,    add_serve, add_invite,
+                                                     add_product, add_job,   add_node};
 
 int fail(const Session& session, const Error& error) {
     if (session.json) fmt::print("{}\n", nlohmann::json{{"error", error.what()}}.dump());
@@ -28,7 +31,8 @@ int fail(const Session& session, const Error& error) {
 int run(int argc, char** argv) {
     CLI::App app(about, "goblin-lab");
     Session session;
-    app.add_option("--dir", session.directory, "the lab's directory (else GOBLIN_LAB_DIR, else ./goblin-lab)");
+    app.add_option("--dir", session.directory,
+                   "the lab's directory (else GOBLIN_LAB_DIR, else ./goblin-lab)");
     app.add_flag("--json", session.json, "print results as JSON");
     app.add_flag("--quiet,-q", session.quiet, "print results only");
     app.set_version_flag("--version", GOBLIN_VERSION);

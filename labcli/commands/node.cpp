@@ -8,23 +8,31 @@ namespace {
 using nlohmann::json;
 
 std::string line_of(const json& node) {
-    const std::string seen = node["seen_s"].is_number() ? seconds_text(node["seen_s"].get<double>()) + " ago" : "not yet seen";
-    return fmt::format("{:>4}  {}  volunteer {}{}, {}, {}, seen {}: {} agreed, {} disagreed, {} failed, {} credited", node["id"].get<uint64_t>(),
-                       node["name"].get<std::string>(), node["volunteer"].get<uint64_t>(), node["trusted"].get<bool>() ? " (trusted)" : "",
-                       node["membership"].get<std::string>(), node["state"].get<std::string>(), seen, node["agreed"].get<uint64_t>(),
-                       node["disagreed"].get<uint64_t>(), node["failed"].get<uint64_t>(), flops_text(node["credit_flops"].get<double>()));
+    const std::string seen =
+        node["seen_s"].is_number() ? seconds_text(node["seen_s"].get<double>()) + " ago" : "not yet seen";
+    return fmt::format(
+        "{:>4}  {}  volunteer {}{}, {}, {}, seen {}: {} agreed, {} disagreed, {} failed, {} credited",
+        node["id"].get<uint64_t>(), node["name"].get<std::string>(), node["volunteer"].get<uint64_t>(),
+        node["trusted"].get<bool>() ? " (trusted)" : "", node["membership"].get<std::string>(),
+        node["state"].get<std::string>(), seen, node["agreed"].get<uint64_t>(),
+        node["disagreed"].get<uint64_t>(), node["failed"].get<uint64_t>(),
+        flops_text(node["credit_flops"].get<double>()));
 }
 
 std::string details_of(const json& node) {
     std::string text = line_of(node);
-    text += fmt::format("\n  address {}, key {}", node["address"].get<std::string>(), node["volunteer_key"].get<std::string>());
-    text += fmt::format("\n  speed {}/s, {} open assignments, quota {}", flops_text(node["speed_flops"].get<double>()),
+    text += fmt::format("\n  address {}, key {}", node["address"].get<std::string>(),
+                        node["volunteer_key"].get<std::string>());
+    text += fmt::format("\n  speed {}/s, {} open assignments, quota {}",
+                        flops_text(node["speed_flops"].get<double>()),
                         node["open_assignments"].get<uint64_t>(), node["quota"].get<uint64_t>());
     for (const json& device : node["devices"])
-        text += fmt::format("\n  {} {}: {} of memory", device["kind"].get<std::string>(), device["name"].get<std::string>(),
-                            bytes_text(device["memory_bytes"].get<double>()));
+        text +=
+            fmt::format("\n  {} {}: {} of memory", device["kind"].get<std::string>(),
+                        device["name"].get<std::string>(), bytes_text(device["memory_bytes"].get<double>()));
     for (const json& line : node["disagreements"])
-        text += fmt::format("\n  {}  {}", time_text(line["at_ms"].get<uint64_t>()), line["text"].get<std::string>());
+        text += fmt::format("\n  {}  {}", time_text(line["at_ms"].get<uint64_t>()),
+                            line["text"].get<std::string>());
     return text;
 }
 
@@ -41,17 +49,21 @@ void add_node(CLI::App& app, Session& session) {
                                           "  goblin-lab node show 3     what it did, and where it disagreed\n"
                                           "  goblin-lab node ban 3\n");
     command->require_subcommand(1);
-    add_command(*command, "list", "shows all contributors' computers", "  goblin-lab node list\n")->callback([&session] {
-        const json all = session.ask("node.list", json::object());
-        std::string text;
-        for (const json& node : all) text += (text.empty() ? "" : "\n") + line_of(node);
-        session.print(all, text.empty() ? "no contributors" : text);
-    });
+    add_command(*command, "list", "shows all contributors' computers", "  goblin-lab node list\n")
+        ->callback([&session] {
+            const json all = session.ask("node.list", json::object());
+            std::string text;
+            for (const json& node : all) text += (text.empty() ? "" : "\n") + line_of(node);
+            session.print(all, text.empty() ? "no contributors" : text);
+        });
     const auto add = [&](const std::string& name, const std::string& what, auto text_of) {
-        CLI::App* const verb = add_command(*command, name, what, fmt::format("  goblin-lab node {} 3\n", name));
+        CLI::App* const verb =
+            add_command(*command, name, what, fmt::format("  goblin-lab node {} 3\n", name));
         verb->add_option("ID", options->id, "the computer's number")->required();
         verb->callback([options, &session, name, text_of] {
-            const json node = session.ask("node." + name, {{"id", options->id}, {"scope", options->computer_only ? "computer" : "volunteer"}});
+            const json node = session.ask(
+                "node." + name,
+                {{"id", options->id}, {"scope", options->computer_only ? "computer" : "volunteer"}});
             session.print(node, text_of(node));
         });
         return verb;

@@ -9,11 +9,14 @@ namespace {
 using nlohmann::json;
 
 std::string plan_text(const json& plan) {
-    return fmt::format("{}: {} tasks of at most {} and {} of memory, {} altogether; {} to contributors, {} back\nverify {}: {}", plan["plan"].get<std::string>(),
-                       plan["tasks"].get<uint64_t>(), flops_text(plan["flops_per_task"].get<double>()),
-                       bytes_text(plan["memory_per_task_bytes"].get<double>()), flops_text(plan["flops"].get<double>()),
-                       bytes_text(plan["bytes_down"].get<double>()), bytes_text(plan["bytes_up"].get<double>()), plan["verify"].get<std::string>(),
-                       plan["promise"].get<std::string>());
+    return fmt::format(
+        "{}: {} tasks of at most {} and {} of memory, {} altogether; {} to contributors, {} back\nverify {}: "
+        "{}",
+        plan["plan"].get<std::string>(), plan["tasks"].get<uint64_t>(),
+        flops_text(plan["flops_per_task"].get<double>()),
+        bytes_text(plan["memory_per_task_bytes"].get<double>()), flops_text(plan["flops"].get<double>()),
+        bytes_text(plan["bytes_down"].get<double>()), bytes_text(plan["bytes_up"].get<double>()),
+        plan["verify"].get<std::string>(), plan["promise"].get<std::string>());
 }
 
 }  // namespace
@@ -26,27 +29,39 @@ void add_product(CLI::App& app, Session& session) {
         bool overwrite = false, dry_run = false, detach = false;
     };
     auto options = std::make_shared<Options>();
-    CLI::App* const command = add_command(
-        app, "product", "computes A·B on contributors, verified, into a .npy file",
-        "  goblin-lab product A.npy B.npy -o C.npy\n"
-        "  goblin-lab product A.npy B.npy -o C.npy --verify redundant --replicas 3\n"
-        "  goblin-lab product A.npy B.npy -o C.npy --dry-run\n"
-        "Ctrl-C detaches: the job goes on, `goblin-lab job watch ID` returns to it.\n\n"
-        "WARNING: contributors see the numbers they compute with. They get no file names and no description, but an array\n"
-        "of pixels can still be shown as a picture. Confidential data (personal, medical) does not belong on an open grid.\n");
+    CLI::App* const command =
+        add_command(app, "product", "computes A·B on contributors, verified, into a .npy file",
+                    "  goblin-lab product A.npy B.npy -o C.npy\n"
+                    "  goblin-lab product A.npy B.npy -o C.npy --verify redundant --replicas 3\n"
+                    "  goblin-lab product A.npy B.npy -o C.npy --dry-run\n"
+                    "Ctrl-C detaches: the job goes on, `goblin-lab job watch ID` returns to it.\n\n"
+                    "WARNING: contributors see the numbers they compute with. They get no file names and no "
+                    "description, but an array\n"
+                    "of pixels can still be shown as a picture. Confidential data (personal, medical) does "
+                    "not belong on an open grid.\n");
     command->add_option("A", options->a, "left matrix, .npy of f32, f64, i32, i64, i8 or u8")->required();
     command->add_option("B", options->b, "right matrix, of the same type")->required();
-    command->add_option("-o,--output", options->output, "where the product goes, .npy; it has that name only when it is complete")->required();
-    command->add_option("--verify", options->verify, "auto, redundant, recompute or product")->capture_default_str();
-    command->add_option("--replicas", options->replicas, "volunteers for each task with --verify redundant")->capture_default_str();
-    command->add_option("--max-wrong", options->max_wrong, "refuse a policy that accepts a wrong result with a higher probability");
-    command->add_option("--tile", options->tile, "ROWSxCOLUMNS of a task (else chosen by the contributors at hand)");
+    command
+        ->add_option("-o,--output", options->output,
+                     "where the product goes, .npy; it has that name only when it is complete")
+        ->required();
+    command->add_option("--verify", options->verify, "auto, redundant, recompute or product")
+        ->capture_default_str();
+    command->add_option("--replicas", options->replicas, "volunteers for each task with --verify redundant")
+        ->capture_default_str();
+    command->add_option("--max-wrong", options->max_wrong,
+                        "refuse a policy that accepts a wrong result with a higher probability");
+    command->add_option("--tile", options->tile,
+                        "ROWSxCOLUMNS of a task (else chosen by the contributors at hand)");
     command->add_option("--timeout", options->timeout, "detach after so long, for example 10m");
     command->add_flag("--overwrite", options->overwrite, "replace the output if it exists");
-    command->add_flag("--dry-run", options->dry_run, "print the plan: tasks, flops, bytes, memory per task; submit nothing");
+    command->add_flag("--dry-run", options->dry_run,
+                      "print the plan: tasks, flops, bytes, memory per task; submit nothing");
     command->add_flag("--detach", options->detach, "submit and return at once");
     command->callback([options, &session] {
-        const auto absolute = [](const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); };
+        const auto absolute = [](const std::string& path) {
+            return std::filesystem::absolute(path).lexically_normal().string();
+        };
         json arguments = {{"kind", "product"},
                           {"arguments",
                            {{"a", absolute(options->a)},

@@ -1,6 +1,6 @@
 // goblin-lab serve: runs the lab node until it is told to stop.
-#include <csignal>
 #include <semaphore.h>
+#include <csignal>
 
 #include <atomic>
 #include <mutex>
@@ -18,7 +18,9 @@ namespace {
 sem_t stop_requested;
 std::atomic<bool> failed{false};
 
-void request_stop(int) { sem_post(&stop_requested); }
+void request_stop(int) {
+    sem_post(&stop_requested);
+}
 
 // Unlike a contributor's way to the lab, an address to listen at may be * and its port 0.
 HostPort parse_listen(const std::string& text) {
@@ -39,8 +41,11 @@ class Log {
     void operator()(LogLevel level, std::string_view text) {
         if (level < lowest_) return;
         const auto now = std::chrono::system_clock::now().time_since_epoch();
-        const std::string line = fmt::format("{} {:7} {}\n", time_text(static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count())),
-                                             level_names[static_cast<size_t>(level)], text);
+        const std::string line = fmt::format(
+            "{} {:7} {}\n",
+            time_text(
+                static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count())),
+            level_names[static_cast<size_t>(level)], text);
         const std::lock_guard lock(mutex_);
         std::fwrite(line.data(), 1, line.size(), stderr);
     }
@@ -70,7 +75,9 @@ void serve(const Session& session, const std::string& listen, LogLevel lowest_le
     std::signal(SIGTERM, request_stop);
     std::signal(SIGINT, request_stop);
     const auto fatal = [sink](const std::string& reason) {
-        sink(LogLevel::error, reason + "; the lab node stops, nothing acknowledged is lost: start it again when that is mended");
+        sink(LogLevel::error,
+             reason +
+                 "; the lab node stops, nothing acknowledged is lost: start it again when that is mended");
         failed = true;
         sem_post(&stop_requested);
     };
@@ -86,11 +93,14 @@ void serve(const Session& session, const std::string& listen, LogLevel lowest_le
     AdminServer admin(
         directory.admin_socket(),
         [&](std::shared_ptr<AdminRequest> request) {
-            administration.post([&node, request = std::move(request)](unsigned) { answer_admin(node, *request); });
+            administration.post(
+                [&node, request = std::move(request)](unsigned) { answer_admin(node, *request); });
         },
         sink);
-    session.print({{"directory", directory.path().string()}, {"address", place.host}, {"port", service.port()}},
-                  fmt::format("the lab node of {} listens on {} port {}", directory.path().string(), place.host, service.port()));
+    session.print(
+        {{"directory", directory.path().string()}, {"address", place.host}, {"port", service.port()}},
+        fmt::format("the lab node of {} listens on {} port {}", directory.path().string(), place.host,
+                    service.port()));
     std::fflush(stdout);
     while (sem_wait(&stop_requested) != 0) {
     }
@@ -113,12 +123,16 @@ void add_serve(CLI::App& app, Session& session) {
                                           "  goblin-lab serve\n"
                                           "  goblin-lab --dir /srv/lab serve --listen 192.0.2.7:7410\n"
                                           "  goblin-lab serve --listen '[::]:7410'\n");
-    command->add_option("--listen", options->listen, "ADDRESS:PORT; * is every address, port 0 any free one")->capture_default_str();
-    command->add_option("--log-level", options->level, "debug, info, warning or error")->capture_default_str();
+    command->add_option("--listen", options->listen, "ADDRESS:PORT; * is every address, port 0 any free one")
+        ->capture_default_str();
+    command->add_option("--log-level", options->level, "debug, info, warning or error")
+        ->capture_default_str();
     command->callback([options, &session] {
         const auto level = std::find(std::begin(level_names), std::end(level_names), options->level);
         if (level == std::end(level_names))
-            throw Error(ErrorKind::usage, "expected a log level among debug, info, warning and error, found '{}'", options->level);
+            throw Error(ErrorKind::usage,
+                        "expected a log level among debug, info, warning and error, found '{}'",
+                        options->level);
         serve(session, options->listen, static_cast<LogLevel>(level - std::begin(level_names)));
     });
 }

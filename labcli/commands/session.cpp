@@ -21,7 +21,9 @@ ExitCode exit_code_of(ErrorKind kind) {
     }
 }
 
-std::filesystem::path Session::lab_directory() const { return LabDirectory::choose(directory); }
+std::filesystem::path Session::lab_directory() const {
+    return LabDirectory::choose(directory);
+}
 
 nlohmann::json Session::ask(std::string_view verb, const nlohmann::json& arguments) const {
     const LabDirectory lab(lab_directory());
@@ -30,8 +32,10 @@ nlohmann::json Session::ask(std::string_view verb, const nlohmann::json& argumen
 }
 
 void Session::print(const nlohmann::json& document, const std::string& text) const {
-    if (json) fmt::print("{}\n", document.dump());
-    else if (!text.empty()) fmt::print("{}\n", text);
+    if (json)
+        fmt::print("{}\n", document.dump());
+    else if (!text.empty())
+        fmt::print("{}\n", text);
 }
 
 void Session::note(const std::string& text) const {
@@ -42,7 +46,11 @@ uint64_t parse_duration_ms(const std::string& text) {
     uint64_t count = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
     const std::string unit(end, text.data() + text.size());
-    const uint64_t unit_ms = unit.empty() || unit == "s" ? 1'000 : unit == "m" ? 60'000 : unit == "h" ? 3'600'000 : unit == "d" ? 86'400'000 : 0;
+    const uint64_t unit_ms = unit.empty() || unit == "s" ? 1'000
+                             : unit == "m"               ? 60'000
+                             : unit == "h"               ? 3'600'000
+                             : unit == "d"               ? 86'400'000
+                                                         : 0;
     constexpr uint64_t longest_ms = uint64_t{3650} * 86'400'000;
     if (error != std::errc{} || unit_ms == 0 || count == 0 || count > longest_ms / unit_ms)
         throw Error(ErrorKind::usage, "expected a duration like 90s, 10m, 2h or 7d, found '{}'", text);
@@ -54,13 +62,18 @@ namespace {
 std::string scaled(double value, double step, std::initializer_list<const char*> units) {
     auto unit = units.begin();
     for (; value >= step && unit + 1 != units.end(); ++unit) value /= step;
-    return value < 10 && unit != units.begin() ? fmt::format("{:.1f} {}", value, *unit) : fmt::format("{:.0f} {}", value, *unit);
+    return value < 10 && unit != units.begin() ? fmt::format("{:.1f} {}", value, *unit)
+                                               : fmt::format("{:.0f} {}", value, *unit);
 }
 
 }  // namespace
 
-std::string bytes_text(double bytes) { return scaled(bytes, 1024, {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"}); }
-std::string flops_text(double flops) { return scaled(flops, 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"}); }
+std::string bytes_text(double bytes) {
+    return scaled(bytes, 1024, {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"});
+}
+std::string flops_text(double flops) {
+    return scaled(flops, 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"});
+}
 
 std::string seconds_text(double seconds) {
     const auto whole = static_cast<uint64_t>(seconds + 0.5);
@@ -71,10 +84,12 @@ std::string seconds_text(double seconds) {
 }
 
 std::string time_text(uint64_t at_ms) {
-    return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:03}", fmt::localtime(static_cast<std::time_t>(at_ms / 1000)), at_ms % 1000);
+    return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:03}", fmt::localtime(static_cast<std::time_t>(at_ms / 1000)),
+                       at_ms % 1000);
 }
 
-CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& what, const std::string& examples) {
+CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& what,
+                      const std::string& examples) {
     CLI::App* const command = parent.add_subcommand(name, what);
     command->footer("Examples:\n" + examples);
     command->fallthrough();

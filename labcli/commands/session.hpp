@@ -41,6 +41,7 @@ std::string seconds_text(double seconds);
 std::string time_text(uint64_t at_ms);
 
 // Adds a subcommand with help that teaches by example.
-CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& what, const std::string& examples);
+CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& what,
+                      const std::string& examples);
 
 }  // namespace goblin::lab

@@ -21,6 +21,7 @@ using std::chrono::steady_clock;
 
 std::atomic<bool> interrupted{false};
 
+constexpr size_t most_named = 10;
 constexpr milliseconds poll_interval{200};
 constexpr milliseconds plain_interval{5'000};  // between progress lines where nobody sees them replaced
 constexpr milliseconds node_patience{20'000};  // for a lab node that is being restarted
@@ -62,7 +63,8 @@ json ask_patiently(const Session& session, uint64_t id, ProgressLine& line) {
             return session.ask("job.status", {{"id", id}});
         } catch (const Error& error) {
             if (error.kind() != ErrorKind::network || steady_clock::now() > give_up || interrupted) throw;
-            line.show(fmt::format("job {}: the lab node doesn't answer; it goes on by itself once it runs again", id));
+            line.show(fmt::format(
+                "job {}: the lab node doesn't answer; it goes on by itself once it runs again", id));
         }
         std::this_thread::sleep_for(poll_interval);
     }
@@ -73,9 +75,11 @@ json ask_patiently(const Session& session, uint64_t id, ProgressLine& line) {
 std::string progress_text(const json& status) {
     const auto tasks = status["tasks"].get<uint64_t>();
     const auto accepted = status["accepted"].get<uint64_t>();
-    std::string text = fmt::format("job {}: {}, {} of {} tasks", status["id"].get<uint64_t>(), status["state"].get<std::string>(), accepted, tasks);
+    std::string text = fmt::format("job {}: {}, {} of {} tasks", status["id"].get<uint64_t>(),
+                                   status["state"].get<std::string>(), accepted, tasks);
     if (tasks > 0) text += fmt::format(" ({} %)", accepted * 100 / tasks);
-    if (!is_over(status) && status["left_s"].is_number()) text += fmt::format(", about {} left", seconds_text(status["left_s"].get<double>()));
+    if (!is_over(status) && status["left_s"].is_number())
+        text += fmt::format(", about {} left", seconds_text(status["left_s"].get<double>()));
     const std::string reason = status["reason"].get<std::string>();
     if (!reason.empty()) text += ": " + reason;
     return text;
@@ -83,21 +87,35 @@ std::string progress_text(const json& status) {
 
 std::string report_text(const json& status) {
     const json& verification = status["verification"];
-    std::string text = fmt::format("{}\nresult: {}\ncomputed in {} by:", progress_text(status), status["output"].get<std::string>(),
-                                   seconds_text(status["elapsed_s"].get<double>()));
-    for (const json& volunteer : status["computed_by"])
-        text += fmt::format("\n  volunteer {} ({}): {} verified results", volunteer["volunteer"].get<uint64_t>(),
-                            volunteer["computers"].get<std::string>(), volunteer["results"].get<uint64_t>());
+    std::string text =
+        fmt::format("{}\nresult: {}\ncomputed in {} by:", progress_text(status),
+                    status["output"].get<std::string>(), seconds_text(status["elapsed_s"].get<double>()));
+    size_t named = 0;
+    for (const json& volunteer : status["computed_by"]) {
+        if (named++ == most_named) {
+            text += fmt::format("\n  and {} more (goblin-lab node list)",
+                                status["computed_by"].size() - most_named);
+            break;
+        }
+        text +=
+            fmt::format("\n  volunteer {} ({}): {} verified results", volunteer["volunteer"].get<uint64_t>(),
+                        volunteer["computers"].get<std::string>(), volunteer["results"].get<uint64_t>());
+    }
     text += fmt::format("\nverified by: {}", verification["policy"].get<std::string>());
-    if (verification["replicas"].get<uint64_t>() > 1) text += fmt::format(", {} volunteers for each task", verification["replicas"].get<uint64_t>());
+    if (verification["replicas"].get<uint64_t>() > 1)
+        text += fmt::format(", {} volunteers for each task", verification["replicas"].get<uint64_t>());
     text += fmt::format("\npromise: {}", verification["promise"].get<std::string>());
     if (verification.contains("rows_checked"))
-        text += fmt::format("\nchecked rows: {}, of which recomputed exactly: {}", verification["rows_checked"].get<uint64_t>(),
+        text += fmt::format("\nchecked rows: {}, of which recomputed exactly: {}",
+                            verification["rows_checked"].get<uint64_t>(),
                             verification["rows_recomputed"].get<uint64_t>());
     if (verification.contains("delta"))
-        text += fmt::format("\nbound delta: an element is off by more than {:.3g} with probability at most 1e-6", verification["delta"].get<double>());
+        text +=
+            fmt::format("\nbound delta: an element is off by more than {:.3g} with probability at most 1e-6",
+                        verification["delta"].get<double>());
     if (const auto disputes = verification["disputes"].get<uint64_t>(); disputes > 0)
-        text += fmt::format("\nwrong or disputed results found and kept out: {} (goblin-lab job logs {})", disputes, status["id"].get<uint64_t>());
+        text += fmt::format("\nwrong or disputed results found and kept out: {} (goblin-lab job logs {})",
+                            disputes, status["id"].get<uint64_t>());
     return text;
 }
 

@@ -13,10 +13,11 @@ namespace goblin::lab {
 
 struct JobKind {
     std::string_view name;
-    // Checks a submission's arguments, looks at its inputs and fixes how it is split: the specification that is stored
-    // and that open() takes. Throws ErrorKind::usage or ErrorKind::input.
+    // Checks a submission's arguments, looks at its inputs and fixes how it is split: the specification that
+    // is stored and that open() takes. Throws ErrorKind::usage or ErrorKind::input.
     nlohmann::json (*plan)(const nlohmann::json& arguments, const Capacity& capacity);
-    // The plan of a stored specification; its output is created when `fresh`, else taken up where it was left.
+    // The plan of a stored specification; its output is created when `fresh`, else taken up where it was
+    // left.
     std::shared_ptr<Plan> (*open)(const nlohmann::json& specification, bool fresh);
     // The same without touching any output: for `--dry-run`.
     PlanSummary (*summarize)(const nlohmann::json& specification);

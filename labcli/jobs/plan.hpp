@@ -1,7 +1,8 @@
-// Plan: how one job becomes tasks and how accepted results become its output. A new kind of computation is a new plan.
+// Plan: how one job becomes tasks and how accepted results become its output. A new kind of computation is a
+// new plan.
 //
-// Lazy: a job of a million tasks is a range of numbers until a task is handed out. Reading methods are safe from several
-// threads; merge() too, for different tasks.
+// Lazy: a job of a million tasks is a range of numbers until a task is handed out. Reading methods are safe
+// from several threads; merge() too, for different tasks.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +18,19 @@
 
 namespace goblin::lab {
 
-// A part of the researcher's files, cut out when asked for, never copied beside them. Numbered by the plan; several
-// tasks share one.
+// A part of the researcher's files, cut out when asked for, never copied beside them. Numbered by the plan;
+// several tasks share one.
 using SliceNumber = uint64_t;
 
 struct PlanSummary {
     uint64_t tasks = 0;
     uint64_t flops = 0;
-    uint64_t flops_per_task = 0;   // of the largest task
+    uint64_t flops_per_task = 0;  // of the largest task
     uint64_t memory_per_task_bytes = 0;
-    uint64_t bytes_down = 0;       // to contributors, when each slice travels once per task
+    uint64_t bytes_down = 0;  // to contributors, when each slice travels once per task
     uint64_t bytes_up = 0;
     bool has_floats = false;
-    std::string text;              // "8192×8192×8192 f32 in tiles of 2048×2048"
+    std::string text;  // "8192×8192×8192 f32 in tiles of 2048×2048"
 };
 
 class Plan : public Syncable {
@@ -46,12 +47,13 @@ class Plan : public Syncable {
     virtual void check_inputs() const = 0;
     // Puts an accepted task's outputs into place. sync() makes all that was merged before durable.
     virtual void merge(uint64_t task, std::span<const Tensor> outputs) = 0;
-    // All tasks are merged: the output is complete and gets its name, durably. May be called again after a crash.
+    // All tasks are merged: the output is complete and gets its name, durably. May be called again after a
+    // crash.
     virtual void finish() = 0;
     // Removes what is unfinished.
     virtual void discard() = 0;
-    // Whether the tasks are matrix products of their two slices: those can be verified by the product check, and a
-    // dispute about one element settled without computing the rest.
+    // Whether the tasks are matrix products of their two slices: those can be verified by the product check,
+    // and a dispute about one element settled without computing the rest.
     virtual bool is_product() const = 0;
     // A slice of such a task, read block by block. Must not outlive the plan.
     virtual std::unique_ptr<MatrixSource> slice_matrix(SliceNumber slice) const = 0;

@@ -20,10 +20,11 @@ struct Verb {
 };
 
 constexpr Verb verbs[] = {
-    {"invite.create", invite_create}, {"invite.list", invite_list}, {"invite.revoke", invite_revoke}, {"job.delete", job_delete},
-    {"job.list", job_list},           {"job.logs", job_logs},       {"job.plan", job_plan},           {"job.status", job_status},
-    {"job.stop", job_stop},           {"job.submit", job_submit},   {"node.approve", node_approve},   {"node.ban", node_ban},
-    {"node.forget", node_forget},     {"node.list", node_list},     {"node.show", node_show},
+    {"invite.create", invite_create}, {"invite.list", invite_list},   {"invite.revoke", invite_revoke},
+    {"job.delete", job_delete},       {"job.list", job_list},         {"job.logs", job_logs},
+    {"job.plan", job_plan},           {"job.status", job_status},     {"job.stop", job_stop},
+    {"job.submit", job_submit},       {"node.approve", node_approve}, {"node.ban", node_ban},
+    {"node.forget", node_forget},     {"node.list", node_list},       {"node.show", node_show},
 };
 
 }  // namespace

@@ -28,15 +28,19 @@ json json_of(const Invitation& invitation) {
 json invite_create(LabNode& node, const json& arguments) {
     const auto uses = arguments.value("uses", uint64_t{1});
     const auto expires_ms = arguments.value("expires_ms", uint64_t{7 * 86'400'000});
-    if (uses < 1 || uses > most_uses) throw Error(ErrorKind::usage, "expected 1 to {} uses, found {}", most_uses, uses);
+    if (uses < 1 || uses > most_uses)
+        throw Error(ErrorKind::usage, "expected 1 to {} uses, found {}", most_uses, uses);
     const bool trusted = arguments.value("trusted", false);
     const std::string host = arguments.at("host").get<std::string>();
     return node.administer([=](LabNode::Parts parts) {
         const HostPort place = HostPort::parse(host, parts.port);
         const auto token = random_bytes<FixedBytes<16>>();
-        const Invitation invitation = parts.contributors.invite(token, uses, parts.environment.wall_ms() + expires_ms, trusted);
+        const Invitation invitation =
+            parts.contributors.invite(token, uses, parts.environment.wall_ms() + expires_ms, trusted);
         json answer = json_of(invitation);
-        answer["link"] = InvitationLink{place.host, place.port, parts.certificate.key, {token.begin(), token.end()}}.text();
+        answer["link"] =
+            InvitationLink{place.host, place.port, parts.certificate.key, {token.begin(), token.end()}}
+                .text();
         return answer;
     });
 }
@@ -44,7 +48,8 @@ json invite_create(LabNode& node, const json& arguments) {
 json invite_list(LabNode& node, const json&) {
     return node.administer([](LabNode::Parts parts) {
         json all = json::array();
-        for (const auto& [id, invitation] : parts.contributors.invitations()) all.push_back(json_of(invitation));
+        for (const auto& [id, invitation] : parts.contributors.invitations())
+            all.push_back(json_of(invitation));
         return all;
     });
 }
@@ -53,7 +58,9 @@ json invite_revoke(LabNode& node, const json& arguments) {
     const auto id = arguments.at("id").get<InvitationId>();
     return node.administer([id](LabNode::Parts parts) {
         if (!parts.contributors.revoke(id))
-            throw Error(ErrorKind::usage, "expected the number of an invitation, found {}; `goblin-lab invite list` shows them", id);
+            throw Error(ErrorKind::usage,
+                        "expected the number of an invitation, found {}; `goblin-lab invite list` shows them",
+                        id);
         return json_of(parts.contributors.invitations().at(id));
     });
 }

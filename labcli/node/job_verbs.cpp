@@ -27,11 +27,14 @@ PolicyChoice policy_of(const json& arguments) {
     PolicyChoice choice;
     const std::string name = arguments.value("verify", "auto");
     const std::optional<Policy> policy = policy_from_name(name);
-    if (!policy) throw Error(ErrorKind::usage, "expected a policy among auto, redundant, recompute and product, found '{}'", name);
+    if (!policy)
+        throw Error(ErrorKind::usage,
+                    "expected a policy among auto, redundant, recompute and product, found '{}'", name);
     choice.policy = *policy;
     choice.replicas = arguments.value("replicas", default_replicas);
     if (choice.replicas < 2 || choice.replicas > largest_replicas)
-        throw Error(ErrorKind::usage, "expected 2 to {} replicas, found {}", largest_replicas, choice.replicas);
+        throw Error(ErrorKind::usage, "expected 2 to {} replicas, found {}", largest_replicas,
+                    choice.replicas);
     return choice;
 }
 
@@ -42,39 +45,46 @@ Submission plan_submission(LabNode& node, const json& arguments) {
     submission.summary = kind.summarize(submission.specification);
     if (!arguments.contains("max_wrong")) return submission;
     const double max_wrong = arguments.at("max_wrong").get<double>();
-    if (!(max_wrong >= 0 && max_wrong <= 1)) throw Error(ErrorKind::usage, "expected a probability from 0 to 1, found {}", max_wrong);
+    if (!(max_wrong >= 0 && max_wrong <= 1))
+        throw Error(ErrorKind::usage, "expected a probability from 0 to 1, found {}", max_wrong);
     // `auto` must keep the promise whatever it settles on: recomputing keeps any.
     const bool integers = !submission.summary.has_floats;
-    if (submission.choice.policy != Policy::automatic) expect_promise(submission.choice.policy, submission.choice.replicas, integers, max_wrong);
-    else if (wrong_result_probability(integers ? Policy::product : Policy::redundant, submission.choice.replicas, integers) > max_wrong)
+    if (submission.choice.policy != Policy::automatic)
+        expect_promise(submission.choice.policy, submission.choice.replicas, integers, max_wrong);
+    else if (wrong_result_probability(integers ? Policy::product : Policy::redundant,
+                                      submission.choice.replicas, integers) > max_wrong)
         submission.choice.policy = Policy::recompute;
     return submission;
 }
 
 json json_of(const Submission& submission) {
     const PlanSummary& summary = submission.summary;
-    return {{"kind", std::string(submission.kind.name)},
-            {"plan", summary.text},
-            {"tasks", summary.tasks},
-            {"flops", summary.flops},
-            {"flops_per_task", summary.flops_per_task},
-            {"memory_per_task_bytes", summary.memory_per_task_bytes},
-            {"bytes_down", summary.bytes_down},
-            {"bytes_up", summary.bytes_up},
-            {"verify", std::string(name_of(submission.choice.policy))},
-            {"promise", promise_text(submission.choice.policy, submission.choice.replicas, !summary.has_floats)}};
+    return {
+        {"kind", std::string(submission.kind.name)},
+        {"plan", summary.text},
+        {"tasks", summary.tasks},
+        {"flops", summary.flops},
+        {"flops_per_task", summary.flops_per_task},
+        {"memory_per_task_bytes", summary.memory_per_task_bytes},
+        {"bytes_down", summary.bytes_down},
+        {"bytes_up", summary.bytes_up},
+        {"verify", std::string(name_of(submission.choice.policy))},
+        {"promise", promise_text(submission.choice.policy, submission.choice.replicas, !summary.has_floats)}};
 }
 
 Job& expect_job(LabNode::Parts& parts, JobId id) {
     Job* const job = parts.board.find(id);
-    if (job == nullptr) throw Error(ErrorKind::usage, "expected the number of a job, found {}; `goblin-lab job list` shows them", id);
+    if (job == nullptr)
+        throw Error(ErrorKind::usage,
+                    "expected the number of a job, found {}; `goblin-lab job list` shows them", id);
     return *job;
 }
 
 json status_of(LabNode::Parts& parts, Job& job) {
     const JobRecord& record = job.record;
-    json status = is_over(record.state) && !record.report.empty() ? json::parse(record.report)
-                                                                    : report_of(job, parts.contributors, parts.environment.now_ms());
+    json status = is_over(record.state) && !record.report.empty()
+                      ? json::parse(record.report)
+                      : report_of(job, parts.contributors, parts.environment.now_ms());
     status["id"] = record.id;
     status["kind"] = record.kind;
     status["state"] = std::string(name_of(record.state));
@@ -89,13 +99,16 @@ json status_of(LabNode::Parts& parts, Job& job) {
 
 }  // namespace
 
-json job_plan(LabNode& node, const json& arguments) { return json_of(plan_submission(node, arguments)); }
+json job_plan(LabNode& node, const json& arguments) {
+    return json_of(plan_submission(node, arguments));
+}
 
 json job_submit(LabNode& node, const json& arguments) {
     const Submission submission = plan_submission(node, arguments);
     constexpr uint64_t most_tasks = uint64_t{1} << 27;
     if (submission.summary.tasks > most_tasks)
-        throw Error(ErrorKind::usage, "expected at most {} tasks, found {}; take larger tiles", most_tasks, submission.summary.tasks);
+        throw Error(ErrorKind::usage, "expected at most {} tasks, found {}; take larger tiles", most_tasks,
+                    submission.summary.tasks);
     std::shared_ptr<Plan> plan = submission.kind.open(submission.specification, true);
     json answer = json_of(submission);
     answer["id"] = node.administer([&](LabNode::Parts parts) {
@@ -133,7 +146,8 @@ json job_logs(LabNode& node, const json& arguments) {
     return node.administer([id, most](LabNode::Parts parts) {
         expect_job(parts, id);
         json lines = json::array();
-        for (const HistoryLine& line : parts.store.history(id, most)) lines.push_back({{"at_ms", line.at_ms}, {"text", line.text}});
+        for (const HistoryLine& line : parts.store.history(id, most))
+            lines.push_back({{"at_ms", line.at_ms}, {"text", line.text}});
         return lines;
     });
 }
@@ -152,8 +166,10 @@ json job_delete(LabNode& node, const json& arguments) {
     return node.administer([id](LabNode::Parts parts) {
         Job& job = expect_job(parts, id);
         if (!is_over(job.record.state))
-            throw Error(ErrorKind::usage, "expected a job that is over, found job {} {}; stop it first with `goblin-lab job stop {}`", id,
-                        name_of(job.record.state), id);
+            throw Error(
+                ErrorKind::usage,
+                "expected a job that is over, found job {} {}; stop it first with `goblin-lab job stop {}`",
+                id, name_of(job.record.state), id);
         parts.board.forget(id);
         return json{{"id", id}};
     });

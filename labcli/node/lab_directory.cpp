@@ -37,7 +37,8 @@ json json_of(const LabSettings& settings) {
 int open_lock(const fs::path& path) {
     const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (descriptor < 0)
-        throw Error(ErrorKind::io, "{}: expected to open the lab's lock, found: {}", path.string(), std::strerror(errno));
+        throw Error(ErrorKind::io, "{}: expected to open the lab's lock, found: {}", path.string(),
+                    std::strerror(errno));
     return descriptor;
 }
 
@@ -68,22 +69,31 @@ fs::path LabDirectory::choose(const std::string& path) {
 
 void LabDirectory::create(const fs::path& path, const LabSettings& settings) {
     if (fs::exists(path / settings_file))
-        throw Error(ErrorKind::usage, "{}: expected no lab there yet, found one; choose another directory or use this one", path.string());
+        throw Error(ErrorKind::usage,
+                    "{}: expected no lab there yet, found one; choose another directory or use this one",
+                    path.string());
     std::error_code error;
     fs::create_directories(path, error);
-    if (error) throw Error(ErrorKind::io, "{}: expected to make the lab's directory, found: {}", path.string(), error.message());
+    if (error)
+        throw Error(ErrorKind::io, "{}: expected to make the lab's directory, found: {}", path.string(),
+                    error.message());
     fs::permissions(path, fs::perms::owner_all);
     make_certificate(path / key_file, path / certificate_file);
     // Last: a directory with settings is a whole lab.
     std::ofstream file(path / settings_file);
     file << json_of(settings).dump(2) << "\n";
     file.close();
-    if (!file) throw Error(ErrorKind::io, "{}: expected to write the lab's settings, found the disk refusing; free some space", path.string());
+    if (!file)
+        throw Error(ErrorKind::io,
+                    "{}: expected to write the lab's settings, found the disk refusing; free some space",
+                    path.string());
 }
 
 LabDirectory::LabDirectory(fs::path path) : path_(std::move(path)) {
     if (!fs::exists(path_ / settings_file))
-        throw Error(ErrorKind::usage, "{}: expected a lab's directory, found none; make one with `goblin-lab init {}`, or name it with --dir or GOBLIN_LAB_DIR",
+        throw Error(ErrorKind::usage,
+                    "{}: expected a lab's directory, found none; make one with `goblin-lab init {}`, or name "
+                    "it with --dir or GOBLIN_LAB_DIR",
                     path_.string(), path_.string());
 }
 
@@ -91,7 +101,9 @@ LabSettings LabDirectory::settings() const {
     std::ifstream file(path_ / settings_file);
     const json stored = json::parse(file, nullptr, false);
     if (!stored.is_object())
-        throw Error(ErrorKind::input, "{}: expected settings as JSON, found something else; mend the file or restore a copy", (path_ / settings_file).string());
+        throw Error(ErrorKind::input,
+                    "{}: expected settings as JSON, found something else; mend the file or restore a copy",
+                    (path_ / settings_file).string());
     LabSettings settings;
     try {
         settings.name = stored.value("name", settings.name);
@@ -100,12 +112,15 @@ LabSettings LabDirectory::settings() const {
         settings.approve_by_hand = stored.value("approve_by_hand", settings.approve_by_hand);
         settings.spread_over_networks = stored.value("spread_over_networks", settings.spread_over_networks);
     } catch (const json::exception& error) {
-        throw Error(ErrorKind::input, "{}: expected settings of the right types, found: {}", (path_ / settings_file).string(), error.what());
+        throw Error(ErrorKind::input, "{}: expected settings of the right types, found: {}",
+                    (path_ / settings_file).string(), error.what());
     }
     return settings;
 }
 
-LabCertificate LabDirectory::certificate() const { return load_certificate(path_ / key_file, path_ / certificate_file); }
+LabCertificate LabDirectory::certificate() const {
+    return load_certificate(path_ / key_file, path_ / certificate_file);
+}
 
 DirectoryLock::DirectoryLock(const LabDirectory& directory) {
     const fs::path path = directory.path() / lock_file;
@@ -114,19 +129,27 @@ DirectoryLock::DirectoryLock(const LabDirectory& directory) {
         const int reason = errno;
         close(descriptor_);
         if (reason == EWOULDBLOCK)
-            throw Error(ErrorKind::usage, "{}: expected no lab node running on this directory, found one; stop it first, or use another directory",
+            throw Error(ErrorKind::usage,
+                        "{}: expected no lab node running on this directory, found one; stop it first, or "
+                        "use another directory",
                         directory.path().string());
-        throw Error(ErrorKind::io, "{}: expected a file system that keeps locks, found: {}; move the lab to a local disk", directory.path().string(),
-                    std::strerror(reason));
+        throw Error(ErrorKind::io,
+                    "{}: expected a file system that keeps locks, found: {}; move the lab to a local disk",
+                    directory.path().string(), std::strerror(reason));
     }
     const fs::path probe = directory.path() / "lock-probe";
     const bool works = record_locks_work(probe);
     fs::remove(probe);
     if (works) return;
     close(descriptor_);
-    throw Error(ErrorKind::io, "{}: expected a file system that keeps locks, found one that doesn't; move the lab to a local disk", directory.path().string());
+    throw Error(
+        ErrorKind::io,
+        "{}: expected a file system that keeps locks, found one that doesn't; move the lab to a local disk",
+        directory.path().string());
 }
 
-DirectoryLock::~DirectoryLock() { close(descriptor_); }
+DirectoryLock::~DirectoryLock() {
+    close(descriptor_);
+}
 
 }  // namespace goblin::lab

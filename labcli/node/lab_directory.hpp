@@ -23,7 +23,8 @@ class LabDirectory {
     // `path`, else GOBLIN_LAB_DIR, else ./goblin-lab.
     static std::filesystem::path choose(const std::string& path);
 
-    // Makes the folder (0700), key, certificate and settings. Throws ErrorKind::usage when a lab is there already.
+    // Makes the folder (0700), key, certificate and settings. Throws ErrorKind::usage when a lab is there
+    // already.
     static void create(const std::filesystem::path& path, const LabSettings& settings);
 
     // Throws ErrorKind::usage when there is no lab.
@@ -39,8 +40,8 @@ class LabDirectory {
     std::filesystem::path path_;
 };
 
-// Held by the lab node that runs. Throws ErrorKind::usage when another one holds it, ErrorKind::io when the file system
-// doesn't keep locks, on which the database could be damaged.
+// Held by the lab node that runs. Throws ErrorKind::usage when another one holds it, ErrorKind::io when the
+// file system doesn't keep locks, on which the database could be damaged.
 class DirectoryLock {
   public:
     explicit DirectoryLock(const LabDirectory& directory);

@@ -45,10 +45,13 @@ Refusal refuse(int status, std::string code, std::string message, uint64_t retry
 // A slice of the researcher's files, cut out leaf by leaf.
 class SliceSource final : public BlobSource {
   public:
-    explicit SliceSource(ExchangeDesk::BlobPlace place) : place_(std::move(place)), size_bytes_(place_.plan->slice_spec(place_.slice).size_bytes()) {}
+    explicit SliceSource(ExchangeDesk::BlobPlace place)
+        : place_(std::move(place)), size_bytes_(place_.plan->slice_spec(place_.slice).size_bytes()) {}
 
     uint64_t size_bytes() const override { return size_bytes_; }
-    void read_leaf(uint64_t index, std::span<std::byte> bytes) override { place_.plan->read_slice(place_.slice, index * leaf_size_bytes, bytes); }
+    void read_leaf(uint64_t index, std::span<std::byte> bytes) override {
+        place_.plan->read_slice(place_.slice, index * leaf_size_bytes, bytes);
+    }
 
   private:
     ExchangeDesk::BlobPlace place_;
@@ -66,23 +69,30 @@ LabNode::LabNode(LabDirectory& directory, const LabCertificate& certificate, Nod
       nonce_secret_(random_bytes<SecretKey>()),
       store_(directory.database(), settings_.fatal),
       contributors_({certificate.key, nonce_secret_, settings_of_lab_.approve_by_hand}, store_),
-      book_(environment_, contributors_, store_, [this](AssignmentNumber number) { return store_.assignment(number); },
-            store_.next_assignment_number()),
-      workshop_(thread_, settings_.threads != 0 ? settings_.threads : std::max(1u, std::thread::hardware_concurrency())),
+      book_(
+          environment_, contributors_, store_,
+          [this](AssignmentNumber number) { return store_.assignment(number); },
+          store_.next_assignment_number()),
+      workshop_(thread_, settings_.threads != 0 ? settings_.threads
+                                                : std::max(1u, std::thread::hardware_concurrency())),
       board_(environment_, contributors_, book_, store_, workshop_, [this] { news_ = true; }),
       dispatcher_({settings_of_lab_.spread_over_networks}, environment_, contributors_, book_, board_),
       desk_(environment_, contributors_, book_, board_, dispatcher_, store_),
       uploads_(settings_.upload_budget_bytes) {
     contributors_.load(store_.invitations(), store_.volunteers(), store_.computers());
-    thread_.start({[this] { tick(); }, [this] {
+    thread_.start({[this] { tick(); },
+                   [this] {
                        if (std::exchange(news_, false)) desk_.serve_waiting();
                        store_.end_turn();
                    }});
     thread_.call([this] { take_up_jobs(); });
-    while (thread_.call([this] { return board_.restoring(); })) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    while (thread_.call([this] { return board_.restoring(); }))
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
-LabNode::~LabNode() { stop(); }
+LabNode::~LabNode() {
+    stop();
+}
 
 void LabNode::stop() {
     thread_.post([this] { desk_.release_waiting(); });
@@ -99,7 +109,8 @@ void LabNode::take_up_jobs() {
         try {
             auto plan = job_kind(job.kind).open(nlohmann::json::parse(job.specification), false);
             settings_.log(LogLevel::info, fmt::format("job {}: taken up where it was left", id));
-            board_.add(std::move(job), std::move(plan), store_.accepted_tasks(id), store_.open_assignments(id));
+            board_.add(std::move(job), std::move(plan), store_.accepted_tasks(id),
+                       store_.open_assignments(id));
         } catch (const std::exception& error) {
             settings_.log(LogLevel::error, fmt::format("job {}: {}", id, error.what()));
             job.state = JobState::failed;
@@ -115,7 +126,8 @@ void LabNode::tick() {
     desk_.expire();
     board_.tick();
     watch_disk();
-    uploads_.sweep([this](const AssignmentId& id) { return book_.find(id) != nullptr; }, environment_.now_ms());
+    uploads_.sweep([this](const AssignmentId& id) { return book_.find(id) != nullptr; },
+                   environment_.now_ms());
     desk_.serve_waiting();
 }
 
@@ -126,18 +138,26 @@ void LabNode::watch_disk() {
     struct statvfs disk {};
     if (statvfs(directory_.path().c_str(), &disk) != 0) return;
     const uint64_t free_bytes = disk.f_bavail * disk.f_frsize;
-    const uint64_t floor_bytes = std::min(limits::free_disk_floor_bytes, disk.f_blocks * disk.f_frsize / 100 * limits::free_disk_floor_percent);
-    if (free_bytes >= floor_bytes) board_.hold_back({});
-    else board_.hold_back(fmt::format("waiting for disk space at the lab: {} MiB are free, {} MiB are the floor", free_bytes >> 20, floor_bytes >> 20));
+    const uint64_t floor_bytes = std::min(
+        limits::free_disk_floor_bytes, disk.f_blocks * disk.f_frsize / 100 * limits::free_disk_floor_percent);
+    if (free_bytes >= floor_bytes)
+        board_.hold_back({});
+    else
+        board_.hold_back(
+            fmt::format("waiting for disk space at the lab: {} MiB are free, {} MiB are the floor",
+                        free_bytes >> 20, floor_bytes >> 20));
 }
 
 std::variant<LiveComputer*, Refusal> LabNode::authenticate(const Caller& caller) {
     LiveComputer* const computer = contributors_.by_credential(caller.credential);
     if (computer == nullptr)
-        return refuse(401, "credential", "expected the credential of a computer of this lab, found another; join again with a new invitation");
+        return refuse(401, "credential",
+                      "expected the credential of a computer of this lab, found another; join again with a "
+                      "new invitation");
     const std::string reason = contributors_.why_not(*computer);
     if (reason.empty()) return computer;
-    const bool banned = contributors_.volunteer(computer->record.volunteer).state == MemberState::banned || computer->record.state == MemberState::banned;
+    const bool banned = contributors_.volunteer(computer->record.volunteer).state == MemberState::banned ||
+                        computer->record.state == MemberState::banned;
     return refuse(403, banned ? "banned" : "pending", reason, banned ? 0 : 30'000);
 }
 
@@ -153,7 +173,8 @@ LabInfo LabNode::info() {
 
 void LabNode::enrol(const Peer& peer, EnrolRequest request, Done<EnrolReply> done) {
     thread_.post([this, peer, request = std::move(request), done = std::move(done)] {
-        auto answer = std::make_shared<Answer<EnrolReply>>(contributors_.enrol(peer, request, environment_.now_ms(), environment_.wall_ms()));
+        auto answer = std::make_shared<Answer<EnrolReply>>(
+            contributors_.enrol(peer, request, environment_.now_ms(), environment_.wall_ms()));
         if (std::holds_alternative<EnrolReply>(*answer))
             settings_.log(LogLevel::info, fmt::format("enrolled a computer from {}", escaped(peer.address)));
         store_.after_commit([answer, done] { done(std::move(*answer)); });
@@ -161,7 +182,8 @@ void LabNode::enrol(const Peer& peer, EnrolRequest request, Done<EnrolReply> don
 }
 
 void LabNode::exchange(const Caller& caller, ExchangeRequest request, Done<ExchangeReply> done) {
-    thread_.post([this, caller, request = std::make_shared<ExchangeRequest>(std::move(request)), done = std::move(done)] {
+    thread_.post([this, caller, request = std::make_shared<ExchangeRequest>(std::move(request)),
+                  done = std::move(done)] {
         auto found = authenticate(caller);
         if (auto* const refusal = std::get_if<Refusal>(&found)) {
             done(std::move(*refusal));
@@ -176,7 +198,10 @@ void LabNode::open_blob(const Caller& caller, const Digest& digest, Done<std::sh
         auto found = authenticate(caller);
         if (auto* const refusal = std::get_if<Refusal>(&found)) return done(std::move(*refusal));
         auto place = desk_.find_blob(*std::get<LiveComputer*>(found), digest);
-        if (!place) return done(refuse(404, "blob", "expected an input of an open assignment of this computer, found another digest"));
+        if (!place)
+            return done(
+                refuse(404, "blob",
+                       "expected an input of an open assignment of this computer, found another digest"));
         done(std::shared_ptr<BlobSource>(std::make_shared<SliceSource>(*std::move(place))));
     });
 }
@@ -187,16 +212,25 @@ void LabNode::open_upload(const Caller& caller, const Digest& digest, Done<std::
         if (auto* const refusal = std::get_if<Refusal>(&found)) return done(std::move(*refusal));
         const LiveComputer& computer = *std::get<LiveComputer*>(found);
         const auto place = desk_.find_upload(computer, digest);
-        if (!place) return done(refuse(404, "blob", "expected a digest that this computer committed to, found another"));
-        if (place->complete) return done(refuse(409, "complete", "expected an upload that is still needed, found one that is complete"));
-        if (!place->asked) return done(refuse(403, "unasked", "expected to be asked before numbers are sent; wait for the lab to ask"));
+        if (!place)
+            return done(
+                refuse(404, "blob", "expected a digest that this computer committed to, found another"));
+        if (place->complete)
+            return done(refuse(409, "complete",
+                               "expected an upload that is still needed, found one that is complete"));
+        if (!place->asked)
+            return done(refuse(403, "unasked",
+                               "expected to be asked before numbers are sent; wait for the lab to ask"));
         auto upload = uploads_.open(computer.record.id, digest, *place, environment_.now_ms());
-        if (!upload) return done(refuse(503, "busy", "the lab node has too many uploads at hand; try again in a moment", 1'000));
+        if (!upload)
+            return done(refuse(503, "busy",
+                               "the lab node has too many uploads at hand; try again in a moment", 1'000));
         done(std::shared_ptr<BlobSink>(std::move(upload)));
     });
 }
 
-void LabNode::finish_upload(const Caller& caller, const Digest& digest, std::shared_ptr<BlobSink> sink, Done<Nothing> done) {
+void LabNode::finish_upload(const Caller& caller, const Digest& digest, std::shared_ptr<BlobSink> sink,
+                            Done<Nothing> done) {
     thread_.post([this, caller, digest, sink = std::move(sink), done = std::move(done)] {
         auto found = authenticate(caller);
         if (auto* const refusal = std::get_if<Refusal>(&found)) return done(std::move(*refusal));

@@ -38,12 +38,15 @@ class LabNode final : public ContributorDoor {
     LabInfo info() override;
     void enrol(const Peer& peer, EnrolRequest request, Done<EnrolReply> done) override;
     void exchange(const Caller& caller, ExchangeRequest request, Done<ExchangeReply> done) override;
-    void open_blob(const Caller& caller, const Digest& digest, Done<std::shared_ptr<BlobSource>> done) override;
-    void open_upload(const Caller& caller, const Digest& digest, Done<std::shared_ptr<BlobSink>> done) override;
-    void finish_upload(const Caller& caller, const Digest& digest, std::shared_ptr<BlobSink> sink, Done<Nothing> done) override;
+    void open_blob(const Caller& caller, const Digest& digest,
+                   Done<std::shared_ptr<BlobSource>> done) override;
+    void open_upload(const Caller& caller, const Digest& digest,
+                     Done<std::shared_ptr<BlobSink>> done) override;
+    void finish_upload(const Caller& caller, const Digest& digest, std::shared_ptr<BlobSink> sink,
+                       Done<Nothing> done) override;
 
-    // For the administration, see admin_verbs.hpp. Runs `turn` on the lab's thread and waits until what it changed is on
-    // disk; throws what it throws.
+    // For the administration, see admin_verbs.hpp. Runs `turn` on the lab's thread and waits until what it
+    // changed is on disk; throws what it throws.
     struct Parts {
         const LabSettings& lab;
         const LabCertificate& certificate;
@@ -68,14 +71,19 @@ class LabNode final : public ContributorDoor {
         try {
             wait.get();
         } catch (const std::future_error&) {
-            throw Error(ErrorKind::io, "expected the lab's database to keep the change, found it failing; the lab node's log says why");
+            throw Error(ErrorKind::io,
+                        "expected the lab's database to keep the change, found it failing; the lab node's "
+                        "log says why");
         }
         return answer;
     }
     void set_port(uint16_t port) { port_ = port; }
 
   private:
-    Parts parts() { return {settings_of_lab_, certificate_, environment_, contributors_, book_, board_, desk_, store_, port_}; }
+    Parts parts() {
+        return {settings_of_lab_, certificate_, environment_, contributors_, book_,
+                board_,           desk_,        store_,       port_};
+    }
     void take_up_jobs();
     void tick();
     void watch_disk();

@@ -35,21 +35,25 @@ PreparedTask PoolWorkshop::prepare_one(const Plan& plan, JobId job, TaskNumber n
     return prepared;
 }
 
-void PoolWorkshop::prepare(std::shared_ptr<Plan> plan, JobId job, std::vector<TaskNumber> tasks, std::function<void(PrepareAnswer)> done) {
-    reading_.post([this, plan = std::move(plan), job, tasks = std::move(tasks), done = std::move(done)](unsigned) {
-        auto answer = std::make_shared<PrepareAnswer>();
-        try {
-            plan->check_inputs();
-            for (const TaskNumber task : tasks) answer->tasks.push_back(prepare_one(*plan, job, task));
-        } catch (const std::exception& error) {
-            answer->error = error.what();
-        }
-        lab_.post([answer, done] { done(std::move(*answer)); });
-    });
+void PoolWorkshop::prepare(std::shared_ptr<Plan> plan, JobId job, std::vector<TaskNumber> tasks,
+                           std::function<void(PrepareAnswer)> done) {
+    reading_.post(
+        [this, plan = std::move(plan), job, tasks = std::move(tasks), done = std::move(done)](unsigned) {
+            auto answer = std::make_shared<PrepareAnswer>();
+            try {
+                plan->check_inputs();
+                for (const TaskNumber task : tasks) answer->tasks.push_back(prepare_one(*plan, job, task));
+            } catch (const std::exception& error) {
+                answer->error = error.what();
+            }
+            lab_.post([answer, done] { done(std::move(*answer)); });
+        });
 }
 
-void PoolWorkshop::verify(std::vector<VerifyRequest> requests, std::function<void(std::vector<VerifyAnswer>)> done) {
-    verifying_.post([this, requests = std::make_shared<std::vector<VerifyRequest>>(std::move(requests)), done = std::move(done)](unsigned) {
+void PoolWorkshop::verify(std::vector<VerifyRequest> requests,
+                          std::function<void(std::vector<VerifyAnswer>)> done) {
+    verifying_.post([this, requests = std::make_shared<std::vector<VerifyRequest>>(std::move(requests)),
+                     done = std::move(done)](unsigned) {
         auto answers = std::make_shared<std::vector<VerifyAnswer>>();
         for (const VerifyRequest& request : *requests) answers->push_back(verifier_.verify(request));
         requests->clear();  // the numbers' memory goes back here, not on the lab's thread
@@ -57,7 +61,8 @@ void PoolWorkshop::verify(std::vector<VerifyRequest> requests, std::function<voi
     });
 }
 
-void PoolWorkshop::compute(std::shared_ptr<Plan> plan, JobId job, TaskNumber task, std::function<void(VerifyAnswer)> done) {
+void PoolWorkshop::compute(std::shared_ptr<Plan> plan, JobId job, TaskNumber task,
+                           std::function<void(VerifyAnswer)> done) {
     verifying_.post([this, plan = std::move(plan), job, task, done = std::move(done)](unsigned) {
         auto answer = std::make_shared<VerifyAnswer>(verifier_.compute(*plan, job, task));
         lab_.post([answer, done] { done(std::move(*answer)); });

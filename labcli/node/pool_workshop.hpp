@@ -17,9 +17,12 @@ class PoolWorkshop final : public Workshop {
   public:
     PoolWorkshop(LabThread& lab, unsigned threads);
 
-    void prepare(std::shared_ptr<Plan> plan, JobId job, std::vector<TaskNumber> tasks, std::function<void(PrepareAnswer)> done) override;
-    void verify(std::vector<VerifyRequest> requests, std::function<void(std::vector<VerifyAnswer>)> done) override;
-    void compute(std::shared_ptr<Plan> plan, JobId job, TaskNumber task, std::function<void(VerifyAnswer)> done) override;
+    void prepare(std::shared_ptr<Plan> plan, JobId job, std::vector<TaskNumber> tasks,
+                 std::function<void(PrepareAnswer)> done) override;
+    void verify(std::vector<VerifyRequest> requests,
+                std::function<void(std::vector<VerifyAnswer>)> done) override;
+    void compute(std::shared_ptr<Plan> plan, JobId job, TaskNumber task,
+                 std::function<void(VerifyAnswer)> done) override;
     void finish(std::shared_ptr<Plan> plan, std::function<void(std::string)> done) override;
     void discard(std::shared_ptr<Plan> plan) override;
 

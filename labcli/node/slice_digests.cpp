@@ -15,7 +15,8 @@ Digest SliceDigests::digest(const Plan& plan, JobId job, SliceNumber slice) {
     DigestStream stream({}, spec);
     std::vector<std::byte> piece(std::min(leaf_size_bytes, spec.size_bytes()));
     for (uint64_t offset = 0; offset < spec.size_bytes(); offset += piece.size()) {
-        const std::span<std::byte> part(piece.data(), std::min<uint64_t>(piece.size(), spec.size_bytes() - offset));
+        const std::span<std::byte> part(piece.data(),
+                                        std::min<uint64_t>(piece.size(), spec.size_bytes() - offset));
         plan.read_slice(slice, offset, part);
         stream.add(part);
     }

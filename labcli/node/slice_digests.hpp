@@ -11,7 +11,8 @@ namespace goblin::lab {
 
 class SliceDigests {
   public:
-    // Reads and hashes the slice unless that was done before. Safe from several threads. Throws what reading throws.
+    // Reads and hashes the slice unless that was done before. Safe from several threads. Throws what reading
+    // throws.
     Digest digest(const Plan& plan, JobId job, SliceNumber slice);
     void forget(JobId job);
 

@@ -13,22 +13,16 @@ namespace {
 constexpr uint64_t idle_ms = 60'000;
 }
 
-bool UploadBudget::take(uint64_t size_bytes) {
-    const std::lock_guard lock(mutex_);
-    if (size_bytes > free_bytes_) return false;
-    free_bytes_ -= size_bytes;
-    return true;
+UploadBudget::Reservation UploadBudget::reserve(const std::shared_ptr<UploadBudget>& budget,
+                                                uint64_t size_bytes) {
+    const std::lock_guard lock(budget->mutex_);
+    if (size_bytes > budget->free_bytes_) return nullptr;
+    budget->free_bytes_ -= size_bytes;
+    return {budget.get(), [budget, size_bytes](const void*) {
+                const std::lock_guard release(budget->mutex_);
+                budget->free_bytes_ += size_bytes;
+            }};
 }
-
-void UploadBudget::give_back(uint64_t size_bytes) {
-    const std::lock_guard lock(mutex_);
-    free_bytes_ += size_bytes;
-}
-
-Upload::Upload(ExchangeDesk::UploadPlace place, std::shared_ptr<UploadBudget> budget)
-    : place_(std::move(place)), budget_(std::move(budget)), tensor_(place_.spec) {}
-
-Upload::~Upload() { budget_->give_back(size_bytes()); }
 
 uint64_t Upload::leaves_held() const {
     const std::lock_guard lock(mutex_);
@@ -38,21 +32,24 @@ uint64_t Upload::leaves_held() const {
 void Upload::write_leaf(uint64_t index, std::span<const std::byte> bytes) {
     const std::lock_guard lock(mutex_);
     assert(index == leaves_held_ && bytes.size() == leaf_length(size_bytes(), index));
-    if (!bytes.empty()) std::memcpy(tensor_.bytes().data() + index * leaf_size_bytes, bytes.data(), bytes.size());
+    if (!bytes.empty())
+        std::memcpy(output_.tensor.bytes().data() + index * leaf_size_bytes, bytes.data(), bytes.size());
     ++leaves_held_;
 }
 
-Tensor Upload::take() {
+ArrivedOutput Upload::take() {
     const std::lock_guard lock(mutex_);
     assert(leaves_held_ == leaf_count(size_bytes()));
-    return std::move(tensor_);
+    return std::move(output_);
 }
 
-std::shared_ptr<Upload> Uploads::open(ComputerId computer, const Digest& digest, const ExchangeDesk::UploadPlace& place, uint64_t now_ms) {
+std::shared_ptr<Upload> Uploads::open(ComputerId computer, const Digest& digest,
+                                      const ExchangeDesk::UploadPlace& place, uint64_t now_ms) {
     auto& uploads = by_computer_[computer];
     if (const auto found = uploads.find(digest); found != uploads.end()) return found->second.upload;
-    if (!budget_->take(place.spec.size_bytes())) return nullptr;
-    auto upload = std::make_shared<Upload>(place, budget_);
+    UploadBudget::Reservation reservation = UploadBudget::reserve(budget_, place.spec.size_bytes());
+    if (!reservation) return nullptr;
+    auto upload = std::make_shared<Upload>(place, std::move(reservation));
     uploads.emplace(digest, Entry{upload, now_ms, 0});
     return upload;
 }
@@ -73,7 +70,8 @@ void Uploads::sweep(const std::function<bool(const AssignmentId&)>& is_open, uin
                 upload.leaves_seen = held;
                 upload.progress_ms = now_ms;
             }
-            const bool over = !is_open(upload.upload->place().assignment) || now_ms - upload.progress_ms > idle_ms;
+            const bool over =
+                !is_open(upload.upload->place().assignment) || now_ms - upload.progress_ms > idle_ms;
             entry = over ? uploads.erase(entry) : std::next(entry);
         }
     std::erase_if(by_computer_, [](const auto& entry) { return entry.second.empty(); });

@@ -1,5 +1,5 @@
-// Uploads: outputs on their way in, in memory while there is room for them, so that an accepted tile is written once,
-// straight into the job's output.
+// Uploads: outputs on their way in, in memory while there is room for them, so that an accepted tile is
+// written once, straight into the job's output.
 #pragma once
 
 #include <functional>
@@ -12,12 +12,15 @@
 
 namespace goblin::lab {
 
-// The memory that all uploads together may take.
+// The memory that uploads, and the results they become, may take together.
 class UploadBudget {
   public:
     explicit UploadBudget(uint64_t size_bytes) : free_bytes_(size_bytes) {}
-    bool take(uint64_t size_bytes);
-    void give_back(uint64_t size_bytes);
+
+    // Held as long as the numbers are; gives the memory back when the last holder lets go. Null when there is
+    // too little.
+    using Reservation = std::shared_ptr<const void>;
+    static Reservation reserve(const std::shared_ptr<UploadBudget>& budget, uint64_t size_bytes);
 
   private:
     std::mutex mutex_;
@@ -26,8 +29,8 @@ class UploadBudget {
 
 class Upload final : public BlobSink {
   public:
-    Upload(ExchangeDesk::UploadPlace place, std::shared_ptr<UploadBudget> budget);
-    ~Upload() override;
+    Upload(ExchangeDesk::UploadPlace place, UploadBudget::Reservation reservation)
+        : place_(std::move(place)), output_{Tensor(place_.spec), std::move(reservation)} {}
 
     uint64_t size_bytes() const override { return place_.spec.size_bytes(); }
     uint64_t leaves_held() const override;
@@ -35,13 +38,12 @@ class Upload final : public BlobSink {
 
     const ExchangeDesk::UploadPlace& place() const { return place_; }
     // All leaves are there; the memory goes to the caller.
-    Tensor take();
+    ArrivedOutput take();
 
   private:
     ExchangeDesk::UploadPlace place_;
-    std::shared_ptr<UploadBudget> budget_;
     mutable std::mutex mutex_;
-    Tensor tensor_;
+    ArrivedOutput output_;
     uint64_t leaves_held_ = 0;
 };
 
@@ -51,7 +53,8 @@ class Uploads {
     explicit Uploads(uint64_t budget_bytes) : budget_(std::make_shared<UploadBudget>(budget_bytes)) {}
 
     // The one begun before, or a new one; null while there is no memory for it.
-    std::shared_ptr<Upload> open(ComputerId computer, const Digest& digest, const ExchangeDesk::UploadPlace& place, uint64_t now_ms);
+    std::shared_ptr<Upload> open(ComputerId computer, const Digest& digest,
+                                 const ExchangeDesk::UploadPlace& place, uint64_t now_ms);
     void close(ComputerId computer, const Digest& digest);
     // Forgets those whose assignment is over or that nobody has gone on with.
     void sweep(const std::function<bool(const AssignmentId&)>& is_open, uint64_t now_ms);

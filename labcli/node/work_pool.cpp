@@ -4,7 +4,8 @@
 namespace goblin::lab {
 
 WorkPool::WorkPool(unsigned threads) {
-    for (unsigned thread = 0; thread < threads; ++thread) threads_.emplace_back([this, thread] { run(thread); });
+    for (unsigned thread = 0; thread < threads; ++thread)
+        threads_.emplace_back([this, thread] { run(thread); });
 }
 
 WorkPool::~WorkPool() {

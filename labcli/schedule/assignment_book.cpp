@@ -18,8 +18,8 @@ constexpr uint64_t slow_link_rate = 256 << 10;
 
 }  // namespace
 
-AssignmentBook::AssignmentBook(const Environment& environment, Contributors& contributors, Journal& journal, FindClosed find_closed,
-                               AssignmentNumber next_number)
+AssignmentBook::AssignmentBook(const Environment& environment, Contributors& contributors, Journal& journal,
+                               FindClosed find_closed, AssignmentNumber next_number)
     : environment_(environment),
       contributors_(contributors),
       journal_(journal),
@@ -31,12 +31,16 @@ Assignment* AssignmentBook::find(const AssignmentId& id) {
     return found == open_.end() ? nullptr : &found->second;
 }
 
-Volunteer& AssignmentBook::volunteer_of(const Assignment& assignment) { return contributors_.volunteer(assignment.volunteer); }
+Volunteer& AssignmentBook::volunteer_of(const Assignment& assignment) {
+    return contributors_.volunteer(assignment.volunteer);
+}
 
 uint64_t AssignmentBook::duration_ms(const LiveComputer& computer, const PreparedTask& task) const {
-    const double ahead_flops = static_cast<double>(computer.uncommitted_flops) + static_cast<double>(task.flops);
+    const double ahead_flops =
+        static_cast<double>(computer.uncommitted_flops) + static_cast<double>(task.flops);
     const double compute_ms = ahead_flops * 1000 / static_cast<double>(computer.speed_flops());
-    return slack_ms + patience * static_cast<uint64_t>(std::min(compute_ms, 1e12)) + task.transfer_bytes * 1000 / slow_link_rate;
+    return slack_ms + patience * static_cast<uint64_t>(std::min(compute_ms, 1e12)) +
+           task.transfer_bytes * 1000 / slow_link_rate;
 }
 
 Assignment& AssignmentBook::issue(LiveComputer& computer, const Job& job, OpenTask& task) {
@@ -105,7 +109,8 @@ void AssignmentBook::ask_to_send(Assignment& assignment) {
     contributors_.computer(assignment.computer)->has_news = true;
 }
 
-void AssignmentBook::take_outputs(Assignment& assignment, std::shared_ptr<const std::vector<Tensor>> outputs) {
+void AssignmentBook::take_outputs(Assignment& assignment,
+                                  std::shared_ptr<const std::vector<Tensor>> outputs) {
     assignment.state = AssignmentState::returned;
     assignment.outputs = std::move(outputs);
     assignment.deadline_ms = UINT64_MAX;

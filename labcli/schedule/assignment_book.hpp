@@ -19,11 +19,13 @@ class AssignmentBook {
     // An assignment that is no longer open, as the store remembers it.
     using FindClosed = std::function<std::optional<Assignment>(AssignmentNumber)>;
 
-    AssignmentBook(const Environment& environment, Contributors& contributors, Journal& journal, FindClosed find_closed,
-                   AssignmentNumber next_number);
+    AssignmentBook(const Environment& environment, Contributors& contributors, Journal& journal,
+                   FindClosed find_closed, AssignmentNumber next_number);
 
     Assignment* find(const AssignmentId& id);
-    std::optional<Assignment> find_closed(const AssignmentId& id) const { return find_closed_(number_of(id)); }
+    std::optional<Assignment> find_closed(const AssignmentId& id) const {
+        return find_closed_(number_of(id));
+    }
     size_t size() const { return open_.size(); }
 
     Assignment& issue(LiveComputer& computer, const Job& job, OpenTask& task);

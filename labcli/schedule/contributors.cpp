@@ -35,17 +35,22 @@ std::string printable_name(const std::string& name) {
         const size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
         const std::string character = name.substr(i, length);
         // U+0080 to U+009F are control characters, too; U+200E, U+202A… turn the direction of what follows.
-        const bool control = first < 0x20 || first == 0x7f || (first == 0xc2 && character.size() == 2 && static_cast<uint8_t>(character[1]) < 0xa0);
-        const bool formatting = character.starts_with("\xe2\x80") && character.size() == 3 &&
-                                (static_cast<uint8_t>(character[2]) <= 0x8f ? static_cast<uint8_t>(character[2]) >= 0x8b
-                                                                            : static_cast<uint8_t>(character[2]) >= 0xa8 && static_cast<uint8_t>(character[2]) <= 0xae);
+        const bool control =
+            first < 0x20 || first == 0x7f ||
+            (first == 0xc2 && character.size() == 2 && static_cast<uint8_t>(character[1]) < 0xa0);
+        const bool formatting =
+            character.starts_with("\xe2\x80") && character.size() == 3 &&
+            (static_cast<uint8_t>(character[2]) <= 0x8f
+                 ? static_cast<uint8_t>(character[2]) >= 0x8b
+                 : static_cast<uint8_t>(character[2]) >= 0xa8 && static_cast<uint8_t>(character[2]) <= 0xae);
         printable += control || formatting ? "?" : character;
         i += length;
     }
     return printable.empty() ? "unnamed" : printable;
 }
 
-void Contributors::load(std::vector<Invitation> invitations, std::vector<Volunteer> volunteers, std::vector<Computer> computers) {
+void Contributors::load(std::vector<Invitation> invitations, std::vector<Volunteer> volunteers,
+                        std::vector<Computer> computers) {
     for (Invitation& invitation : invitations) invitations_.emplace(invitation.id, invitation);
     for (Volunteer& volunteer : volunteers) volunteers_.emplace(volunteer.id, volunteer);
     for (Computer& computer : computers) {
@@ -56,7 +61,8 @@ void Contributors::load(std::vector<Invitation> invitations, std::vector<Volunte
     }
 }
 
-Invitation Contributors::invite(std::span<const uint8_t> token, uint64_t uses, uint64_t expires_at_ms, bool trusted) {
+Invitation Contributors::invite(std::span<const uint8_t> token, uint64_t uses, uint64_t expires_at_ms,
+                                bool trusted) {
     Invitation invitation;
     invitation.id = invitations_.empty() ? 1 : invitations_.rbegin()->first + 1;
     invitation.token_hash = sha256(token);
@@ -95,49 +101,64 @@ bool Contributors::nonce_is_fresh(const Bytes& nonce, uint64_t now_ms) const {
 
 bool Contributors::too_many_attempts(const Peer& peer, uint64_t now_ms) {
     if (wrong_tokens_.size() >= most_networks_counted)
-        std::erase_if(wrong_tokens_, [&](const auto& entry) { return now_ms - entry.second.window_start_ms > 60'000; });
+        std::erase_if(wrong_tokens_,
+                      [&](const auto& entry) { return now_ms - entry.second.window_start_ms > 60'000; });
     if (wrong_tokens_.size() >= most_networks_counted) return true;
     Attempts& attempts = wrong_tokens_[network_of(peer)];
     if (now_ms - attempts.window_start_ms > 60'000) attempts = {now_ms, 0};
     return ++attempts.count > rules_.attempts_per_minute;
 }
 
-Answer<EnrolReply> Contributors::enrol(const Peer& peer, const EnrolRequest& request, uint64_t now_ms, uint64_t wall_ms) {
+Answer<EnrolReply> Contributors::enrol(const Peer& peer, const EnrolRequest& request, uint64_t now_ms,
+                                       uint64_t wall_ms) {
     const Digest hash = sha256(request.token);
     const auto found = std::find_if(invitations_.begin(), invitations_.end(),
                                     [&](const auto& entry) { return entry.second.token_hash == hash; });
     const bool known = found != invitations_.end() && !found->second.revoked;
     if (!known) {
-        if (too_many_attempts(peer, now_ms)) return refuse(429, "rate", "too many wrong invitations from this network; try again in a minute", 60'000);
-        return refuse(403, "token", "expected an invitation of this lab, found one it doesn't know or has revoked; ask the lab for a new link");
+        if (too_many_attempts(peer, now_ms))
+            return refuse(429, "rate", "too many wrong invitations from this network; try again in a minute",
+                          60'000);
+        return refuse(403, "token",
+                      "expected an invitation of this lab, found one it doesn't know or has revoked; ask the "
+                      "lab for a new link");
     }
     Invitation& invitation = found->second;
     if (invitation.expires_at_ms <= wall_ms)
-        return refuse(403, "token", "expected a valid invitation, found one that has expired; ask the lab for a new link");
+        return refuse(403, "token",
+                      "expected a valid invitation, found one that has expired; ask the lab for a new link");
     if (!nonce_is_fresh(request.nonce, now_ms))
         return refuse(403, "nonce", "expected a fresh nonce of this lab node, found an old one; try again");
     const auto statement = enrolment_statement(rules_.lab_key, request.token, request.nonce);
     if (!verify_signature(request.volunteer_key, statement, request.signature))
-        return refuse(403, "signature", "expected the enrolment to be signed by the volunteer's key, found another signature");
+        return refuse(403, "signature",
+                      "expected the enrolment to be signed by the volunteer's key, found another signature");
 
-    const auto same_key = std::find_if(volunteers_.begin(), volunteers_.end(),
-                                       [&](const auto& entry) { return entry.second.public_key == request.volunteer_key; });
+    const auto same_key = std::find_if(volunteers_.begin(), volunteers_.end(), [&](const auto& entry) {
+        return entry.second.public_key == request.volunteer_key;
+    });
     const bool new_volunteer = same_key == volunteers_.end();
     if (!new_volunteer && same_key->second.state == MemberState::banned)
         return refuse(403, "banned", "this lab has banned this volunteer; ask the lab why");
-    // An interrupted enrolment may be repeated: the same volunteer's same computer doesn't use the invitation up again.
-    const auto same_computer = new_volunteer ? computers_.end()
-                                             : std::find_if(computers_.begin(), computers_.end(), [&](const auto& entry) {
-                                                   return entry.second.record.volunteer == same_key->first && entry.second.record.mark == request.computer;
-                                               });
+    // An interrupted enrolment may be repeated: the same volunteer's same computer doesn't use the invitation
+    // up again.
+    const auto same_computer =
+        new_volunteer ? computers_.end()
+                      : std::find_if(computers_.begin(), computers_.end(), [&](const auto& entry) {
+                            return entry.second.record.volunteer == same_key->first &&
+                                   entry.second.record.mark == request.computer;
+                        });
     const bool repeated = same_computer != computers_.end() && same_key->second.invitation == invitation.id;
     if (!repeated && invitation.uses_left == 0)
-        return refuse(403, "token", "expected an unused invitation, found one that has been used up; ask the lab for a new link");
+        return refuse(
+            403, "token",
+            "expected an unused invitation, found one that has been used up; ask the lab for a new link");
     if (!repeated) {
         --invitation.uses_left;
         journal_.invitation(invitation);
     }
-    VolunteerId volunteer_id = new_volunteer ? (volunteers_.empty() ? 1 : volunteers_.rbegin()->first + 1) : same_key->first;
+    VolunteerId volunteer_id =
+        new_volunteer ? (volunteers_.empty() ? 1 : volunteers_.rbegin()->first + 1) : same_key->first;
     Volunteer& volunteer = volunteers_[volunteer_id];
     if (new_volunteer) {
         volunteer.id = volunteer_id;
@@ -149,7 +170,9 @@ Answer<EnrolReply> Contributors::enrol(const Peer& peer, const EnrolRequest& req
     journal_.volunteer(volunteer);
 
     const auto credential = random_bytes<Credential>();
-    const ComputerId id = same_computer != computers_.end() ? same_computer->first : (computers_.empty() ? 1 : computers_.rbegin()->first + 1);
+    const ComputerId id = same_computer != computers_.end()
+                              ? same_computer->first
+                              : (computers_.empty() ? 1 : computers_.rbegin()->first + 1);
     LiveComputer& computer = computers_[id];
     if (same_computer != computers_.end()) by_credential_hash_.erase(computer.record.credential_hash);
     computer.record.id = id;
@@ -195,8 +218,10 @@ void Contributors::forget(ComputerId id) {
 std::string Contributors::why_not(const LiveComputer& computer) {
     const Volunteer& owner = volunteer(computer.record.volunteer);
     if (owner.state == MemberState::banned) return "this lab has banned this volunteer; ask the lab why";
-    if (computer.record.state == MemberState::banned) return "this lab has banned this computer; ask the lab why";
-    if (owner.state == MemberState::pending) return "waiting for a person at the lab to approve this volunteer";
+    if (computer.record.state == MemberState::banned)
+        return "this lab has banned this computer; ask the lab why";
+    if (owner.state == MemberState::pending)
+        return "waiting for a person at the lab to approve this volunteer";
     return {};
 }
 

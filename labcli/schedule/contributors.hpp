@@ -13,8 +13,8 @@ namespace goblin::lab {
 
 struct EnrolmentRules {
     Digest lab_key;
-    SecretKey nonce_secret{};        // of this run of the lab node
-    bool approve_by_hand = false;    // newcomers wait for `node approve`
+    SecretKey nonce_secret{};           // of this run of the lab node
+    bool approve_by_hand = false;       // newcomers wait for `node approve`
     uint64_t attempts_per_minute = 60;  // of wrong tokens, from one address
 };
 
@@ -22,7 +22,8 @@ class Contributors {
   public:
     Contributors(EnrolmentRules rules, Journal& journal) : rules_(rules), journal_(journal) {}
 
-    void load(std::vector<Invitation> invitations, std::vector<Volunteer> volunteers, std::vector<Computer> computers);
+    void load(std::vector<Invitation> invitations, std::vector<Volunteer> volunteers,
+              std::vector<Computer> computers);
 
     // The token goes into a link and is kept only as a hash.
     Invitation invite(std::span<const uint8_t> token, uint64_t uses, uint64_t expires_at_ms, bool trusted);
@@ -30,7 +31,8 @@ class Contributors {
     const std::map<InvitationId, Invitation>& invitations() const { return invitations_; }
 
     // Checked in this order: token, rate, signature, database. `now_ms` is monotonic, `wall_ms` since 1970.
-    Answer<EnrolReply> enrol(const Peer& peer, const EnrolRequest& request, uint64_t now_ms, uint64_t wall_ms);
+    Answer<EnrolReply> enrol(const Peer& peer, const EnrolRequest& request, uint64_t now_ms,
+                             uint64_t wall_ms);
     // Safe on any thread. Stateless, so that a flood of requests costs no memory.
     static Bytes fresh_nonce(const SecretKey& secret, uint64_t now_ms);
 

@@ -29,6 +29,9 @@ bool Dispatcher::eligible(const LiveComputer& computer, const Job& job, const Op
     if (task.holders.contains(computer.record.volunteer)) return false;
     if (task.prepared.memory_bytes > computer.memory_bytes()) return false;
     if (job.has_floats && !computer.takes_floats()) return false;
+    if (board_.judge().wants_trusted(job, task) &&
+        !contributors_.volunteer(computer.record.volunteer).trusted)
+        return false;
     if (!rules_.spread_over_networks || computer.network.empty()) return true;
     return std::none_of(task.claims.begin(), task.claims.end(), [&](const AssignmentId& id) {
         return contributors_.computer(book_.find(id)->computer)->network == computer.network;
@@ -42,16 +45,26 @@ Grant Dispatcher::grant_of(const Assignment& assignment, const PreparedTask& tas
 bool Dispatcher::grant_one(LiveComputer& computer, Job& job, std::vector<Grant>& tasks) {
     board_.settle_policy(job);
     const auto may = [&](const OpenTask& task) { return eligible(computer, job, task); };
+    // Who came by one invitation may know each other.
+    const auto preferred = [&](const OpenTask& task) {
+        const InvitationId own = contributors_.volunteer(computer.record.volunteer).invitation;
+        return std::none_of(task.holders.begin(), task.holders.end(), [&](VolunteerId holder) {
+            return contributors_.volunteer(holder).invitation == own;
+        });
+    };
     const auto held = [&](const OpenTask& task) {
         uint64_t count = 0;
-        for (const TaskInputMessage& input : task.prepared.message->inputs) count += computer.blobs.contains(input.digest);
+        for (const TaskInputMessage& input : task.prepared.message->inputs)
+            count += computer.blobs.contains(input.digest);
         return count;
     };
     // Enough tasks wait for a second replica that a draw among them says little, however fast somebody asks.
     const size_t window_target = std::clamp<size_t>(16 * board_.independent_volunteers(), 32, 1024);
-    const std::optional<TaskNumber> number = job.queue.take(may, held, window_target, environment_.draw);
+    const std::optional<TaskNumber> number =
+        job.queue.take({may, preferred, held}, window_target, environment_.draw);
     if (!number) {
-        if (job.queue.fresh() + job.queue.window() > 0 && job.starved_since_ms == 0) job.starved_since_ms = environment_.now_ms();
+        if (job.queue.fresh() + job.queue.window() > 0 && job.starved_since_ms == 0)
+            job.starved_since_ms = environment_.now_ms();
         return false;
     }
     job.starved_since_ms = 0;
@@ -65,15 +78,18 @@ bool Dispatcher::grant_one(LiveComputer& computer, Job& job, std::vector<Grant>&
 void Dispatcher::grant(LiveComputer& computer, std::vector<Grant>& tasks) {
     if (!board_.held_back().empty() || environment_.now_ms() < computer.no_tasks_before_ms) return;
     if (!contributors_.why_not(computer).empty() || computer.devices.empty()) return;
-    const uint64_t newcomer_quota = contributors_.volunteer(computer.record.volunteer).agreed == 0 ? 1 : limits::open_assignments;
+    const uint64_t newcomer_quota =
+        contributors_.volunteer(computer.record.volunteer).agreed == 0 ? 1 : limits::open_assignments;
     const uint64_t quota = std::min(computer.quota, newcomer_quota);
     const double flops_per_ms = static_cast<double>(computer.speed_flops()) / 1000;
     double granted_ms = 0;
     uint64_t bytes = 0;
     for (auto& [id, job] : board_.jobs()) {
         if (job.record.state != JobState::running) continue;
-        while (tasks.size() < computer.wanted_tasks && computer.uncommitted < quota && computer.open.size() < limits::open_assignments &&
-               (tasks.empty() || granted_ms < static_cast<double>(computer.wanted_work_ms)) && bytes < most_inline_bytes) {
+        while (tasks.size() < computer.wanted_tasks && computer.uncommitted < quota &&
+               computer.open.size() < limits::open_assignments &&
+               (tasks.empty() || granted_ms < static_cast<double>(computer.wanted_work_ms)) &&
+               bytes < most_inline_bytes) {
             if (!grant_one(computer, job, tasks)) break;
             granted_ms += static_cast<double>(book_.find(tasks.back().assignment)->flops) / flops_per_ms;
             bytes += inline_bytes(tasks.back());
@@ -82,7 +98,8 @@ void Dispatcher::grant(LiveComputer& computer, std::vector<Grant>& tasks) {
     }
 }
 
-void Dispatcher::grant_again(const LiveComputer& computer, const std::vector<AssignmentId>& holding, std::vector<Grant>& tasks) {
+void Dispatcher::grant_again(const LiveComputer& computer, const std::vector<AssignmentId>& holding,
+                             std::vector<Grant>& tasks) {
     if (holding.size() >= computer.open.size()) return;  // the usual case: it knows all of them
     const std::unordered_set<AssignmentId, AssignmentIdHash> known(holding.begin(), holding.end());
     for (const AssignmentId& id : computer.open) {
@@ -90,7 +107,8 @@ void Dispatcher::grant_again(const LiveComputer& computer, const std::vector<Ass
         const Assignment& assignment = *book_.find(id);
         Job* const job = board_.find_running(assignment.job);
         const OpenTask* const task = job == nullptr ? nullptr : job->queue.find(assignment.task);
-        if (task != nullptr && assignment.state == AssignmentState::issued) tasks.push_back(grant_of(assignment, task->prepared));
+        if (task != nullptr && assignment.state == AssignmentState::issued)
+            tasks.push_back(grant_of(assignment, task->prepared));
     }
 }
 

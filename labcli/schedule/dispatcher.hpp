@@ -11,13 +11,16 @@ struct DispatchRules {
 
 class Dispatcher {
   public:
-    Dispatcher(DispatchRules rules, const Environment& environment, Contributors& contributors, AssignmentBook& book, JobBoard& board)
+    Dispatcher(DispatchRules rules, const Environment& environment, Contributors& contributors,
+               AssignmentBook& book, JobBoard& board)
         : rules_(rules), environment_(environment), contributors_(contributors), book_(book), board_(board) {}
 
     // Adds what the computer may have now to `tasks`, oldest job first.
     void grant(LiveComputer& computer, std::vector<Grant>& tasks);
-    // Assignments that the computer doesn't know of, though they are its own: their grants were lost with a reply.
-    void grant_again(const LiveComputer& computer, const std::vector<AssignmentId>& holding, std::vector<Grant>& tasks);
+    // Assignments that the computer doesn't know of, though they are its own: their grants were lost with a
+    // reply.
+    void grant_again(const LiveComputer& computer, const std::vector<AssignmentId>& holding,
+                     std::vector<Grant>& tasks);
     // Whether there may be something for computers that wait.
     bool has_work() const;
 

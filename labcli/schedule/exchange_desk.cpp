@@ -2,8 +2,8 @@
 #include "labcli/schedule/exchange_desk.hpp"
 
 #include <algorithm>
-#include <utility>
 #include <cassert>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -27,7 +27,8 @@ std::optional<Refusal> ExchangeDesk::take_session(LiveComputer& computer, const 
     if (std::find(earlier.begin(), earlier.end(), request.session) != earlier.end())
         return Refusal{409,
                        {"copied",
-                        "expected one computer with this identity, found two: this directory was copied, and the other copy works on. "
+                        "expected one computer with this identity, found two: this directory was copied, and "
+                        "the other copy works on. "
                         "Give this computer a directory of its own (--dir) and join with a new invitation"},
                        0};
     if (computer.session != FixedBytes<16>{}) earlier.push_back(computer.session);
@@ -50,7 +51,8 @@ void ExchangeDesk::take_offer(LiveComputer& computer, const Peer& peer, const Ex
         if (computer.blobs.size() < limits::held_blobs) computer.blobs.insert(digest);
 }
 
-void ExchangeDesk::exchange(LiveComputer& computer, const Peer& peer, ExchangeRequest request, Done<ExchangeReply> done) {
+void ExchangeDesk::exchange(LiveComputer& computer, const Peer& peer, ExchangeRequest request,
+                            Done<ExchangeReply> done) {
     if (std::optional<Refusal> refusal = take_session(computer, request)) {
         done(*std::move(refusal));
         return;
@@ -66,12 +68,14 @@ void ExchangeDesk::exchange(LiveComputer& computer, const Peer& peer, ExchangeRe
     if (computer.wanted_tasks > reply.tasks.size()) dispatcher_.grant(computer, reply.tasks);
     reply.notice = contributors_.why_not(computer);
     if (reply.notice.empty()) reply.notice = board_.held_back();
-    const bool something = !reply.acknowledged.empty() || !reply.tasks.empty() || !reply.send.empty() || !reply.decided.empty() || !reply.cancel.empty();
+    const bool something = !reply.acknowledged.empty() || !reply.tasks.empty() || !reply.send.empty() ||
+                           !reply.decided.empty() || !reply.cancel.empty();
     if (something || request.wait_ms == 0) {
         answer(computer, std::move(reply), std::move(done));
         return;
     }
-    computer.waiting = WaitingExchange{environment_.now_ms() + std::min(request.wait_ms, limits::exchange_wait_ms), std::move(done)};
+    computer.waiting = WaitingExchange{
+        environment_.now_ms() + std::min(request.wait_ms, limits::exchange_wait_ms), std::move(done)};
 }
 
 void ExchangeDesk::answer(LiveComputer& computer, ExchangeReply reply, Done<ExchangeReply> done) {
@@ -81,15 +85,18 @@ void ExchangeDesk::answer(LiveComputer& computer, ExchangeReply reply, Done<Exch
         reply.wait_ms = computer.no_tasks_before_ms > now_ms ? computer.no_tasks_before_ms - now_ms : 0;
         if (!reply.notice.empty()) reply.wait_ms = std::max(reply.wait_ms, idle_wait_ms);
     }
-    journal_.after_commit([reply = std::make_shared<ExchangeReply>(std::move(reply)), done = std::move(done)] { done(std::move(*reply)); });
+    journal_.after_commit([reply = std::make_shared<ExchangeReply>(std::move(reply)),
+                           done = std::move(done)] { done(std::move(*reply)); });
 }
 
-void ExchangeDesk::take_results(LiveComputer& computer, std::vector<Result>& results, std::vector<Receipt>& receipts) {
+void ExchangeDesk::take_results(LiveComputer& computer, std::vector<Result>& results,
+                                std::vector<Receipt>& receipts) {
     uint64_t committed_flops = 0;
     uint64_t issued_ms = UINT64_MAX;
     for (Result& result : results) {
         if (const Assignment* const assignment = book_.find(result.assignment);
-            assignment != nullptr && result.kind == ResultKind::committed && assignment->computer == computer.record.id && assignment->digests.empty()) {
+            assignment != nullptr && result.kind == ResultKind::committed &&
+            assignment->computer == computer.record.id && assignment->digests.empty()) {
             committed_flops += assignment->flops;
             issued_ms = std::min(issued_ms, assignment->issued_ms);
         }
@@ -101,7 +108,8 @@ void ExchangeDesk::take_results(LiveComputer& computer, std::vector<Result>& res
 Receipt ExchangeDesk::take_result(LiveComputer& computer, Result& result) {
     Assignment* const assignment = book_.find(result.assignment);
     if (assignment == nullptr) return receipt_for_closed(computer, result);
-    if (assignment->computer != computer.record.id) return refused(result, "expected an assignment of this computer, found none of that id");
+    if (assignment->computer != computer.record.id)
+        return refused(result, "expected an assignment of this computer, found none of that id");
     Receipt receipt;
     const JobId job_id = assignment->job;
     const TaskNumber task = assignment->task;
@@ -124,31 +132,37 @@ Receipt ExchangeDesk::take_result(LiveComputer& computer, Result& result) {
 Receipt ExchangeDesk::take_commitment(Assignment& assignment, Result& result) {
     if (!assignment.digests.empty()) {
         if (assignment.digests == result.digests) return {assignment.id, ReceiptKind::repeated, {}};
-        return refused(result, "expected the digest that was committed before, found another: a commitment can't be changed");
+        return refused(
+            result,
+            "expected the digest that was committed before, found another: a commitment can't be changed");
     }
     const OpenTask& task = *board_.find_running(assignment.job)->queue.find(assignment.task);
     if (result.digests.size() != task.prepared.outputs.size())
-        return refused(result, fmt::format("expected {} digests, found {}", task.prepared.outputs.size(), result.digests.size()));
+        return refused(result, fmt::format("expected {} digests, found {}", task.prepared.outputs.size(),
+                                           result.digests.size()));
     book_.commit(assignment, std::move(result.digests), result.compute_us);
     return {assignment.id, ReceiptKind::taken, {}};
 }
 
 Receipt ExchangeDesk::take_data(Assignment& assignment, Result& result) {
     if (assignment.state == AssignmentState::returned) return {assignment.id, ReceiptKind::repeated, {}};
-    if (assignment.digests.empty()) return refused(result, "expected a commitment before the numbers, found none");
+    if (assignment.digests.empty())
+        return refused(result, "expected a commitment before the numbers, found none");
     if (!assignment.asked_to_send) return refused(result, "expected to be asked before numbers are sent");
     const OpenTask& task = *board_.find_running(assignment.job)->queue.find(assignment.task);
     auto outputs = std::make_shared<std::vector<Tensor>>();
     try {
-        for (FrameMessage& message : result.outputs) outputs->push_back(tensor_of(frame_of(std::move(message))));
+        for (FrameMessage& message : result.outputs)
+            outputs->push_back(tensor_of(frame_of(std::move(message))));
     } catch (const Error& error) {
         drop_claim(assignment);
         const std::string reason = error.what();
         book_.fail(assignment, reason);
         return refused(result, reason);
     }
-    const bool fits = std::equal(outputs->begin(), outputs->end(), task.prepared.outputs.begin(), task.prepared.outputs.end(),
-                                 [](const Tensor& found, const TensorSpec& expected) { return found.spec() == expected; });
+    const bool fits = std::equal(
+        outputs->begin(), outputs->end(), task.prepared.outputs.begin(), task.prepared.outputs.end(),
+        [](const Tensor& found, const TensorSpec& expected) { return found.spec() == expected; });
     if (!fits) {
         const std::string reason = "expected numbers of the task's types and shapes, found others";
         drop_claim(assignment);
@@ -165,7 +179,8 @@ Receipt ExchangeDesk::take_end(Assignment& assignment, Result& result) {
     if (result.kind == ResultKind::failed) {
         if (Job* const job = board_.find_running(assignment.job)) {
             if (OpenTask* const task = job->queue.find(assignment.task)) ++task->failures;
-            journal_.event(assignment.job, fmt::format("task {}: computer {} failed: {}", assignment.task, assignment.computer, reason));
+            journal_.event(assignment.job, fmt::format("task {}: computer {} failed: {}", assignment.task,
+                                                       assignment.computer, reason));
         }
         book_.fail(assignment, reason);
     } else {
@@ -197,7 +212,8 @@ void ExchangeDesk::remember_closed(LiveComputer& computer, const AssignmentId& i
         computer.cancelled[id] = own ? closed->reason : "the lab doesn't know this assignment";
 }
 
-void ExchangeDesk::add_news(LiveComputer& computer, const std::vector<AssignmentId>& holding, ExchangeReply& reply) {
+void ExchangeDesk::add_news(LiveComputer& computer, const std::vector<AssignmentId>& holding,
+                            ExchangeReply& reply) {
     // What the worker no longer lists it has understood.
     if (!computer.decided.empty() || !computer.cancelled.empty()) {
         const std::unordered_set<AssignmentId, AssignmentIdHash> held(holding.begin(), holding.end());
@@ -207,12 +223,15 @@ void ExchangeDesk::add_news(LiveComputer& computer, const std::vector<Assignment
     for (const AssignmentId& id : holding) {
         const Assignment* const assignment = book_.find(id);
         if (assignment != nullptr && assignment->computer == computer.record.id) {
-            if (assignment->asked_to_send && assignment->state != AssignmentState::returned) reply.send.push_back(id);
+            if (assignment->asked_to_send && assignment->state != AssignmentState::returned)
+                reply.send.push_back(id);
             continue;
         }
         if (!computer.decided.contains(id) && !computer.cancelled.contains(id)) remember_closed(computer, id);
-        if (const auto decided = computer.decided.find(id); decided != computer.decided.end()) reply.decided.push_back(decided->second);
-        else reply.cancel.push_back({id, computer.cancelled.at(id)});
+        if (const auto decided = computer.decided.find(id); decided != computer.decided.end())
+            reply.decided.push_back(decided->second);
+        else
+            reply.cancel.push_back({id, computer.cancelled.at(id)});
     }
 }
 
@@ -224,10 +243,12 @@ bool ExchangeDesk::serve(LiveComputer& computer) {
     if (computer.has_news)
         for (const AssignmentId& id : computer.open) {
             const Assignment& assignment = *book_.find(id);
-            if (assignment.asked_to_send && assignment.state != AssignmentState::returned) reply.send.push_back(id);
+            if (assignment.asked_to_send && assignment.state != AssignmentState::returned)
+                reply.send.push_back(id);
         }
     if (computer.wanted_tasks > 0) dispatcher_.grant(computer, reply.tasks);
-    const bool something = !reply.tasks.empty() || !reply.send.empty() || !reply.decided.empty() || !reply.cancel.empty();
+    const bool something =
+        !reply.tasks.empty() || !reply.send.empty() || !reply.decided.empty() || !reply.cancel.empty();
     if (!something && environment_.now_ms() < computer.waiting->answer_by_ms) return false;
     reply.notice = contributors_.why_not(computer);
     if (reply.notice.empty()) reply.notice = board_.held_back();
@@ -240,7 +261,9 @@ void ExchangeDesk::serve_waiting() {
     const uint64_t now_ms = environment_.now_ms();
     for (auto& [id, computer] : contributors_.computers()) {
         if (!computer.waiting) continue;
-        if (computer.has_news || (work && computer.wanted_tasks > 0) || now_ms >= computer.waiting->answer_by_ms) serve(computer);
+        if (computer.has_news || (work && computer.wanted_tasks > 0) ||
+            now_ms >= computer.waiting->answer_by_ms)
+            serve(computer);
     }
 }
 
@@ -249,7 +272,8 @@ void ExchangeDesk::release_waiting() {
         if (computer.waiting) std::exchange(computer.waiting, std::nullopt)->done(ExchangeReply{});
 }
 
-std::optional<ExchangeDesk::BlobPlace> ExchangeDesk::find_blob(const LiveComputer& computer, const Digest& digest) {
+std::optional<ExchangeDesk::BlobPlace> ExchangeDesk::find_blob(const LiveComputer& computer,
+                                                               const Digest& digest) {
     for (const AssignmentId& id : computer.open) {
         const Assignment& assignment = *book_.find(id);
         Job* const job = board_.find_running(assignment.job);
@@ -257,12 +281,14 @@ std::optional<ExchangeDesk::BlobPlace> ExchangeDesk::find_blob(const LiveCompute
         if (task == nullptr) continue;
         const auto& inputs = task->prepared.message->inputs;
         for (size_t i = 0; i < inputs.size(); ++i)
-            if (!inputs[i].bytes && inputs[i].digest == digest) return BlobPlace{job->plan, job->plan->slices(assignment.task)[i]};
+            if (!inputs[i].bytes && inputs[i].digest == digest)
+                return BlobPlace{job->plan, job->plan->slices(assignment.task)[i]};
     }
     return std::nullopt;
 }
 
-std::optional<ExchangeDesk::UploadPlace> ExchangeDesk::find_upload(const LiveComputer& computer, const Digest& digest) {
+std::optional<ExchangeDesk::UploadPlace> ExchangeDesk::find_upload(const LiveComputer& computer,
+                                                                   const Digest& digest) {
     for (const AssignmentId& id : computer.open) {
         const Assignment& assignment = *book_.find(id);
         const auto place = std::find(assignment.digests.begin(), assignment.digests.end(), digest);
@@ -270,26 +296,43 @@ std::optional<ExchangeDesk::UploadPlace> ExchangeDesk::find_upload(const LiveCom
         const OpenTask* const task = job == nullptr ? nullptr : job->queue.find(assignment.task);
         if (place == assignment.digests.end() || task == nullptr) continue;
         const auto output = static_cast<size_t>(place - assignment.digests.begin());
-        return UploadPlace{id, output, assignment.key, task->prepared.outputs[output], assignment.asked_to_send,
+        return UploadPlace{id,
+                           output,
+                           assignment.key,
+                           task->prepared.outputs[output],
+                           assignment.asked_to_send,
                            assignment.state == AssignmentState::returned};
     }
     return std::nullopt;
 }
 
-std::string ExchangeDesk::take_upload(const LiveComputer& computer, const UploadPlace& place, Tensor output) {
+std::string ExchangeDesk::take_upload(const LiveComputer& computer, const UploadPlace& place,
+                                      ArrivedOutput output) {
     Assignment* const assignment = book_.find(place.assignment);
     if (assignment == nullptr || assignment->computer != computer.record.id) return "the assignment is over";
     if (assignment->state == AssignmentState::returned) return "the numbers had arrived before";
-    if (!assignment->arriving) assignment->arriving = std::make_shared<std::vector<std::optional<Tensor>>>(assignment->digests.size());
-    std::vector<std::optional<Tensor>>& arriving = *assignment->arriving;
+    if (!assignment->arriving)
+        assignment->arriving =
+            std::make_shared<std::vector<std::optional<ArrivedOutput>>>(assignment->digests.size());
+    std::vector<std::optional<ArrivedOutput>>& arriving = *assignment->arriving;
     arriving.at(place.output) = std::move(output);
-    if (!std::all_of(arriving.begin(), arriving.end(), [](const auto& arrived) { return arrived.has_value(); })) return {};
-    auto outputs = std::make_shared<std::vector<Tensor>>();
-    for (std::optional<Tensor>& arrived : arriving) outputs->push_back(*std::move(arrived));
+    if (!std::all_of(arriving.begin(), arriving.end(),
+                     [](const auto& arrived) { return arrived.has_value(); }))
+        return {};
+    struct Arrived {
+        std::vector<Tensor> outputs;
+        std::vector<std::shared_ptr<const void>> reservations;
+    };
+    auto arrived = std::make_shared<Arrived>();
+    for (std::optional<ArrivedOutput>& each : arriving) {
+        arrived->outputs.push_back(std::move(each->tensor));
+        arrived->reservations.push_back(std::move(each->reservation));
+    }
+    const std::shared_ptr<const std::vector<Tensor>> outputs(arrived, &arrived->outputs);
     assignment->arriving.reset();
     const JobId job_id = assignment->job;
     const TaskNumber task = assignment->task;
-    book_.take_outputs(*assignment, std::move(outputs));
+    book_.take_outputs(*assignment, outputs);
     if (Job* const job = board_.find_running(job_id)) board_.judge().evaluate(*job, task);
     board_.judge().look();
     return {};
@@ -312,8 +355,10 @@ void ExchangeDesk::expire() {
     for (const AssignmentId& id : book_.overdue(most_expired_at_once)) {
         Assignment& assignment = *book_.find(id);
         if (!book_.expire(assignment)) continue;
-        journal_.event(assignment.job, fmt::format("task {}: computer {} is late; others may get the task", assignment.task, assignment.computer));
-        if (Job* const job = board_.find_running(assignment.job)) board_.judge().evaluate(*job, assignment.task);
+        journal_.event(assignment.job, fmt::format("task {}: computer {} is late; others may get the task",
+                                                   assignment.task, assignment.computer));
+        if (Job* const job = board_.find_running(assignment.job))
+            board_.judge().evaluate(*job, assignment.task);
     }
     board_.judge().look();
 }

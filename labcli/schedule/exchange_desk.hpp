@@ -1,4 +1,5 @@
-// ExchangeDesk: takes what a contributor brings in an exchange and answers with what it should know and do next.
+// ExchangeDesk: takes what a contributor brings in an exchange and answers with what it should know and do
+// next.
 #pragma once
 
 #include <functional>
@@ -13,8 +14,8 @@ namespace goblin::lab {
 
 class ExchangeDesk {
   public:
-    ExchangeDesk(const Environment& environment, Contributors& contributors, AssignmentBook& book, JobBoard& board,
-                 Dispatcher& dispatcher, Journal& journal)
+    ExchangeDesk(const Environment& environment, Contributors& contributors, AssignmentBook& book,
+                 JobBoard& board, Dispatcher& dispatcher, Journal& journal)
         : environment_(environment),
           contributors_(contributors),
           book_(book),
@@ -22,8 +23,10 @@ class ExchangeDesk {
           dispatcher_(dispatcher),
           journal_(journal) {}
 
-    // Answers once everything the answer speaks of is on disk; with nothing to say, up to request.wait_ms later.
-    void exchange(LiveComputer& computer, const Peer& peer, ExchangeRequest request, Done<ExchangeReply> done);
+    // Answers once everything the answer speaks of is on disk; with nothing to say, up to request.wait_ms
+    // later.
+    void exchange(LiveComputer& computer, const Peer& peer, ExchangeRequest request,
+                  Done<ExchangeReply> done);
     // Answers those waiting exchanges for which there is news or work, or whose time has come.
     void serve_waiting();
     // The lab node stops: answers all of them.
@@ -46,9 +49,9 @@ class ExchangeDesk {
         bool complete = false;  // it has arrived before
     };
     std::optional<UploadPlace> find_upload(const LiveComputer& computer, const Digest& digest);
-    // One output has arrived. Whether it has the digest that was committed, the verifier finds out when all are there.
-    // Returns why it is not taken, or nothing.
-    std::string take_upload(const LiveComputer& computer, const UploadPlace& place, Tensor output);
+    // One output has arrived. Whether it has the digest that was committed, the verifier finds out when all
+    // are there. Returns why it is not taken, or nothing.
+    std::string take_upload(const LiveComputer& computer, const UploadPlace& place, ArrivedOutput output);
 
     // Takes back what a computer has (ban, forget): its tasks go to others.
     void drop_assignments(const LiveComputer& computer, const std::string& reason);

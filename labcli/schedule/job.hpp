@@ -19,7 +19,7 @@ struct Job {
 
     bool preparing = false;
     bool finishing = false;
-    uint64_t started_ms = 0;            // monotonic, when it was submitted or taken up again
+    uint64_t started_ms = 0;  // monotonic, when it was submitted or taken up again
     uint64_t accepted_at_start = 0;
     bool has_floats = false;
     uint64_t starved_since_ms = 0;  // somebody wanted tasks and was eligible for none of those left; 0: no
@@ -33,7 +33,8 @@ struct Job {
     uint64_t disputes = 0;
     std::unordered_map<VolunteerId, uint64_t> accepted_by;
 
-    Job(JobRecord stored, std::shared_ptr<Plan> opened, const std::vector<TaskNumber>& accepted, uint64_t now_ms)
+    Job(JobRecord stored, std::shared_ptr<Plan> opened, const std::vector<TaskNumber>& accepted,
+        uint64_t now_ms)
         : record(std::move(stored)),
           plan(std::move(opened)),
           summary(plan->summary()),
@@ -46,7 +47,9 @@ struct Job {
     explicit Job(JobRecord stored) : record(std::move(stored)), queue(0, {}) {}
 
     // How many contributors compute each task.
-    uint64_t replicas() const { return record.choice.resolved == Policy::redundant ? record.choice.replicas : 1; }
+    uint64_t replicas() const {
+        return record.choice.resolved == Policy::redundant ? record.choice.replicas : 1;
+    }
 };
 
 }  // namespace goblin::lab

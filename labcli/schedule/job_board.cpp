@@ -20,6 +20,7 @@ constexpr size_t prepared_at_once = 1024;
 // Slices of one batch together: the first tasks of a job go out before its last slice has been read.
 constexpr uint64_t prepared_bytes_at_once = uint64_t{128} << 20;
 constexpr uint64_t seen_recently_ms = 120'000;
+constexpr uint64_t presence_valid_ms = 200;
 // How long a job with policy `auto` goes short of volunteers before the lab recomputes instead.
 constexpr uint64_t shortage_patience_ms = 10'000;
 // How long nobody may be eligible for what is left before those who failed it may try again.
@@ -27,8 +28,8 @@ constexpr uint64_t stuck_ms = 5'000;
 
 }  // namespace
 
-JobBoard::JobBoard(const Environment& environment, Contributors& contributors, AssignmentBook& book, Journal& journal,
-                   Workshop& workshop, std::function<void()> work_arrived)
+JobBoard::JobBoard(const Environment& environment, Contributors& contributors, AssignmentBook& book,
+                   Journal& journal, Workshop& workshop, std::function<void()> work_arrived)
     : environment_(environment),
       contributors_(contributors),
       book_(book),
@@ -36,7 +37,8 @@ JobBoard::JobBoard(const Environment& environment, Contributors& contributors, A
       workshop_(workshop),
       work_arrived_(std::move(work_arrived)),
       judge_(
-          environment, book, journal, workshop, [this](JobId id) { return find_running(id); },
+          environment, contributors, book, journal, workshop, [this](JobId id) { return find_running(id); },
+          [this] { return presence().trusted; },
           [this](Job& job) {
               finish_if_complete(job);
               work_arrived_();
@@ -53,11 +55,13 @@ Job* JobBoard::find_running(JobId id) {
     return job != nullptr && job->record.state == JobState::running ? job : nullptr;
 }
 
-void JobBoard::add(JobRecord record, std::shared_ptr<Plan> plan, const std::vector<TaskNumber>& accepted, std::vector<Assignment> open) {
+void JobBoard::add(JobRecord record, std::shared_ptr<Plan> plan, const std::vector<TaskNumber>& accepted,
+                   std::vector<Assignment> open) {
     const JobId id = record.id;
     last_id_ = std::max(last_id_, id);
     record.state = JobState::running;
-    Job& job = jobs_.try_emplace(id, std::move(record), std::move(plan), accepted, environment_.now_ms()).first->second;
+    Job& job = jobs_.try_emplace(id, std::move(record), std::move(plan), accepted, environment_.now_ms())
+                   .first->second;
     journal_.job(job.record);
     if (!open.empty()) restore_assignments(job, std::move(open));
     prepare(job);
@@ -86,7 +90,8 @@ void JobBoard::restore_assignments(Job& job, std::vector<Assignment> open) {
         for (const PreparedTask& prepared : answer.tasks) found->queue.reopen(prepared);
         for (const Assignment& assignment : open) {
             OpenTask* const task = found->queue.find(assignment.task);
-            if (task != nullptr && contributors_.computer(assignment.computer) != nullptr) book_.restore(assignment, *task);
+            if (task != nullptr && contributors_.computer(assignment.computer) != nullptr)
+                book_.restore(assignment, *task);
         }
         found->preparing = false;
         evaluate_all(*found);
@@ -100,7 +105,8 @@ void JobBoard::prepare(Job& job) {
     if (job.preparing || job.record.state != JobState::running) return;
     if (job.queue.fresh() + job.queue.window() >= prepared_ahead || job.queue.unprepared() == 0) return;
     uint64_t task_bytes = 1;
-    for (const SliceNumber slice : job.plan->slices(0)) task_bytes += job.plan->slice_spec(slice).size_bytes();
+    for (const SliceNumber slice : job.plan->slices(0))
+        task_bytes += job.plan->slice_spec(slice).size_bytes();
     const uint64_t most = std::clamp<uint64_t>(prepared_bytes_at_once / task_bytes, 1, prepared_at_once);
     std::vector<TaskNumber> numbers = job.queue.take_numbers(most);
     if (numbers.empty()) return;
@@ -125,12 +131,16 @@ void JobBoard::take_prepared(JobId id, const PrepareAnswer& answer) {
 void JobBoard::settle_policy(Job& job) {
     PolicyChoice& choice = job.record.choice;
     if (choice.resolved != Policy::automatic) return;
-    if (choice.policy != Policy::automatic) choice.resolved = choice.policy;
-    else if (job.plan->is_product() && !job.has_floats) choice.resolved = Policy::product;
-    else choice.resolved = independent_volunteers() >= choice.replicas ? Policy::redundant : Policy::recompute;
+    if (choice.policy != Policy::automatic)
+        choice.resolved = choice.policy;
+    else if (job.plan->is_product() && !job.has_floats)
+        choice.resolved = Policy::product;
+    else
+        choice.resolved = independent_volunteers() >= choice.replicas ? Policy::redundant : Policy::recompute;
     journal_.job(job.record);
-    journal_.event(job.record.id, fmt::format("verified by {}: {}", name_of(choice.resolved),
-                                              promise_text(choice.resolved, choice.replicas, !job.has_floats)));
+    journal_.event(job.record.id,
+                   fmt::format("verified by {}: {}", name_of(choice.resolved),
+                               promise_text(choice.resolved, choice.replicas, !job.has_floats)));
 }
 
 void JobBoard::finish_if_complete(Job& job) {
@@ -139,8 +149,10 @@ void JobBoard::finish_if_complete(Job& job) {
     workshop_.finish(job.plan, [this, id = job.record.id](const std::string& error) {
         Job* const found = find_running(id);
         if (found == nullptr) return;
-        if (error.empty()) end(*found, JobState::done, {});
-        else end(*found, JobState::failed, error);
+        if (error.empty())
+            end(*found, JobState::done, {});
+        else
+            end(*found, JobState::failed, error);
     });
 }
 
@@ -151,13 +163,17 @@ void JobBoard::end(Job& job, JobState state, std::string reason) {
     job.record.ended_at_ms = environment_.wall_ms();
     job.record.report = report_of(job, contributors_, environment_.now_ms()).dump();
     std::vector<AssignmentId> claims;
-    for (const auto& [number, task] : job.queue.open()) claims.insert(claims.end(), task.claims.begin(), task.claims.end());
-    for (const AssignmentId& id : claims) book_.cancel(*book_.find(id), fmt::format("the job is over ({})", name_of(state)));
+    for (const auto& [number, task] : job.queue.open())
+        claims.insert(claims.end(), task.claims.begin(), task.claims.end());
+    for (const AssignmentId& id : claims)
+        book_.cancel(*book_.find(id), fmt::format("the job is over ({})", name_of(state)));
     for (const auto& [number, task] : job.queue.open()) job.queue.find(number)->claims.clear();
     job.queue.close();
     if (state != JobState::done) workshop_.discard(job.plan);
     job.plan.reset();  // and with it its files
-    journal_.event(job.record.id, job.record.reason.empty() ? std::string(name_of(state)) : fmt::format("{}: {}", name_of(state), job.record.reason));
+    journal_.event(job.record.id, job.record.reason.empty()
+                                      ? std::string(name_of(state))
+                                      : fmt::format("{}: {}", name_of(state), job.record.reason));
     journal_.job(job.record);
     work_arrived_();
 }
@@ -175,29 +191,38 @@ void JobBoard::evaluate_all(Job& job) {
     judge_.look();
 }
 
-uint64_t JobBoard::independent_volunteers() {
+const JobBoard::Presence& JobBoard::presence() {
+    const uint64_t now_ms = environment_.now_ms();
+    if (presence_.counted_ms != 0 && now_ms - presence_.counted_ms < presence_valid_ms) return presence_;
     std::set<VolunteerId> volunteers;
     std::set<std::string> networks;
-    uint64_t independent = 0;
-    const uint64_t now_ms = environment_.now_ms();
+    presence_ = {now_ms, 0, false};
     for (const auto& [id, computer] : contributors_.computers()) {
         if (computer.last_seen_ms == 0 || now_ms - computer.last_seen_ms > seen_recently_ms) continue;
         if (!contributors_.why_not(computer).empty()) continue;
+        presence_.trusted |= contributors_.volunteer(computer.record.volunteer).trusted;
         if (!volunteers.insert(computer.record.volunteer).second) continue;
-        independent += computer.network.empty() || networks.insert(computer.network).second;
+        presence_.independent += computer.network.empty() || networks.insert(computer.network).second;
     }
-    return independent;
+    return presence_;
+}
+
+uint64_t JobBoard::independent_volunteers() {
+    return presence().independent;
 }
 
 Capacity JobBoard::capacity() {
     Capacity capacity;
     for (const auto& [id, computer] : contributors_.computers()) {
-        const bool counts = computer.last_seen_ms != 0 && environment_.now_ms() - computer.last_seen_ms <= seen_recently_ms &&
+        const bool counts = computer.last_seen_ms != 0 &&
+                            environment_.now_ms() - computer.last_seen_ms <= seen_recently_ms &&
                             contributors_.why_not(computer).empty() && !computer.devices.empty();
         if (!counts) continue;
         const bool first = capacity.computers++ == 0;
         const uint64_t flops = computer.speed_flops();
-        capacity.smallest_memory_bytes = first ? computer.memory_bytes() : std::min(capacity.smallest_memory_bytes, computer.memory_bytes());
+        capacity.smallest_memory_bytes =
+            first ? computer.memory_bytes()
+                  : std::min(capacity.smallest_memory_bytes, computer.memory_bytes());
         capacity.slowest_flops = first ? flops : std::min(capacity.slowest_flops, flops);
         capacity.total_flops = first ? flops : capacity.total_flops + flops;
     }
@@ -210,20 +235,23 @@ std::string JobBoard::reason_of(Job& job) {
     if (job.finishing) return "writing the output's last bytes";
     uint64_t connected = 0;
     for (const auto& [id, computer] : contributors_.computers())
-        connected += computer.last_seen_ms != 0 && environment_.now_ms() - computer.last_seen_ms <= seen_recently_ms;
+        connected +=
+            computer.last_seen_ms != 0 && environment_.now_ms() - computer.last_seen_ms <= seen_recently_ms;
     if (connected == 0) return "waiting for contributors: none is connected";
     const uint64_t independent = independent_volunteers();
     if (independent == 0) return "waiting for a person to approve a volunteer (goblin-lab node list)";
     if (job.replicas() > independent && job.queue.fresh() == 0 && job.queue.unprepared() == 0)
-        return fmt::format("waiting for {} more independent volunteers: each task needs {}", job.replicas() - independent, job.replicas());
+        return fmt::format("waiting for {} more independent volunteers: each task needs {}",
+                           job.replicas() - independent, job.replicas());
     if (book_.size() == 0 && job.preparing) return "reading the operands";
     return "computing";
 }
 
 void JobBoard::fall_back_to_recompute(Job& job) {
     const PolicyChoice& choice = job.record.choice;
-    const bool short_of_volunteers =
-        choice.policy == Policy::automatic && choice.resolved == Policy::redundant && independent_volunteers() < choice.replicas;
+    const bool short_of_volunteers = choice.policy == Policy::automatic &&
+                                     choice.resolved == Policy::redundant &&
+                                     independent_volunteers() < choice.replicas;
     if (!short_of_volunteers) {
         job.short_of_volunteers_since_ms = 0;
         return;
@@ -233,7 +261,8 @@ void JobBoard::fall_back_to_recompute(Job& job) {
     if (now_ms - job.short_of_volunteers_since_ms < shortage_patience_ms) return;
     job.record.choice.resolved = Policy::recompute;
     journal_.job(job.record);
-    journal_.event(job.record.id, "too few independent volunteers are left: the lab recomputes the remaining tasks");
+    journal_.event(job.record.id,
+                   "too few independent volunteers are left: the lab recomputes the remaining tasks");
     evaluate_all(job);
 }
 

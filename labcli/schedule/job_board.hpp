@@ -17,8 +17,8 @@ namespace goblin::lab {
 class JobBoard {
   public:
     // `work_arrived` is called when tasks became ready or computers have news.
-    JobBoard(const Environment& environment, Contributors& contributors, AssignmentBook& book, Journal& journal, Workshop& workshop,
-             std::function<void()> work_arrived);
+    JobBoard(const Environment& environment, Contributors& contributors, AssignmentBook& book,
+             Journal& journal, Workshop& workshop, std::function<void()> work_arrived);
 
     Judge& judge() { return judge_; }
     std::map<JobId, Job>& jobs() { return jobs_; }
@@ -26,10 +26,12 @@ class JobBoard {
     Job* find_running(JobId id);
 
     // Takes over a job: new, or from before a restart with its accepted tasks and open assignments.
-    void add(JobRecord record, std::shared_ptr<Plan> plan, const std::vector<TaskNumber>& accepted, std::vector<Assignment> open);
+    void add(JobRecord record, std::shared_ptr<Plan> plan, const std::vector<TaskNumber>& accepted,
+             std::vector<Assignment> open);
     // One that was over before the lab node started.
     void add_ended(JobRecord record);
-    // Whether open assignments of some job are still being taken up: until then nobody's results can be judged.
+    // Whether open assignments of some job are still being taken up: until then nobody's results can be
+    // judged.
     bool restoring() const { return restoring_ > 0; }
     void end(Job& job, JobState state, std::string reason);
     void forget(JobId id);  // one that is over
@@ -46,7 +48,8 @@ class JobBoard {
     // Several times a second: jobs that lack volunteers or are stuck.
     void tick();
 
-    // Approved volunteers with a computer seen in the last minutes, in different networks.
+    // Approved volunteers with a computer seen in the last minutes, in different networks; counted a few
+    // times a second.
     uint64_t independent_volunteers();
     void hold_back(std::string reason) { held_back_ = std::move(reason); }
     const std::string& held_back() const { return held_back_; }
@@ -68,6 +71,13 @@ class JobBoard {
     std::map<JobId, Job> jobs_;
     std::string held_back_;
     uint64_t restoring_ = 0;
+    struct Presence {
+        uint64_t counted_ms = 0;  // 0: never
+        uint64_t independent = 0;
+        bool trusted = false;
+    };
+    const Presence& presence();
+    Presence presence_;
     JobId last_id_ = 0;
     Judge judge_;
 };

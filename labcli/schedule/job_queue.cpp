@@ -15,7 +15,8 @@ constexpr size_t window_draws = 8;
 
 }  // namespace
 
-JobQueue::JobQueue(uint64_t tasks, const std::vector<TaskNumber>& accepted) : tasks_(tasks), accepted_(tasks, false) {
+JobQueue::JobQueue(uint64_t tasks, const std::vector<TaskNumber>& accepted)
+    : tasks_(tasks), accepted_(tasks, false) {
     for (const TaskNumber task : accepted) {
         assert(task < tasks_);
         if (!accepted_[task]) ++accepted_count_;
@@ -62,33 +63,33 @@ void JobQueue::queue(TaskNumber number, uint64_t missing) {
         *place = window_.back();
         window_.pop_back();
     }
-    // Tasks that come back were early in the range: they go first, so that the job's end doesn't wait for them.
+    // Tasks that come back were early in the range: they go first, so that the job's end doesn't wait for
+    // them.
     if (wanted == Queue::fresh) {
-        if (task.holders.empty()) fresh_.push_back(number);
-        else fresh_.push_front(number);
+        if (task.holders.empty())
+            fresh_.push_back(number);
+        else
+            fresh_.push_front(number);
     }
     if (wanted == Queue::window) window_.push_back(number);
     task.queue = wanted;
 }
 
-std::optional<TaskNumber> JobQueue::take(const std::function<bool(const OpenTask&)>& eligible,
-                                         const std::function<uint64_t(const OpenTask&)>& locality, size_t window_target,
-                                         const Draw& draw) {
+std::optional<TaskNumber> JobQueue::take(const Wishes& wishes, size_t window_target, const Draw& draw) {
     const bool window_first = window_.size() >= window_target || fresh_.empty();
     if (window_first)
-        if (const auto task = take_from_window(eligible, draw)) return task;
-    if (const auto task = take_fresh(eligible, locality)) return task;
-    return window_first ? std::nullopt : take_from_window(eligible, draw);
+        if (const auto task = take_from_window(wishes, draw)) return task;
+    if (const auto task = take_fresh(wishes)) return task;
+    return window_first ? std::nullopt : take_from_window(wishes, draw);
 }
 
-std::optional<TaskNumber> JobQueue::take_fresh(const std::function<bool(const OpenTask&)>& eligible,
-                                               const std::function<uint64_t(const OpenTask&)>& locality) {
+std::optional<TaskNumber> JobQueue::take_fresh(const Wishes& wishes) {
     std::optional<size_t> best;
     uint64_t best_locality = 0;
     for (size_t i = 0; i < fresh_.size() && (i < locality_reach || !best); ++i) {
         const OpenTask& task = open_.at(fresh_[i]);
-        if (!eligible(task)) continue;
-        const uint64_t held = locality(task);
+        if (!wishes.eligible(task)) continue;
+        const uint64_t held = wishes.locality(task);
         if (best && held <= best_locality) continue;
         best = i;
         best_locality = held;
@@ -100,25 +101,28 @@ std::optional<TaskNumber> JobQueue::take_fresh(const std::function<bool(const Op
     return number;
 }
 
-std::optional<TaskNumber> JobQueue::take_from_window(const std::function<bool(const OpenTask&)>& eligible, const Draw& draw) {
-    const auto take_at = [&](size_t place) {
-        const TaskNumber number = window_[place];
-        window_[place] = window_.back();
-        window_.pop_back();
-        open_.at(number).queue = OpenTask::Queue::none;
-        return number;
-    };
+std::optional<TaskNumber> JobQueue::take_from_window(const Wishes& wishes, const Draw& draw) {
     if (window_.empty()) return std::nullopt;
+    std::optional<size_t> found;
     for (size_t attempt = 0; attempt < window_draws; ++attempt) {
         const size_t place = draw(window_.size());
-        if (eligible(open_.at(window_[place]))) return take_at(place);
+        const OpenTask& task = open_.at(window_[place]);
+        if (!wishes.eligible(task)) continue;
+        const bool preferred = wishes.preferred(task);
+        if (preferred || !found) found = place;
+        if (preferred) break;
     }
-    const size_t start = draw(window_.size());
-    for (size_t i = 0; i < window_.size(); ++i) {
+    const size_t start = found ? 0 : draw(window_.size());
+    for (size_t i = 0; i < window_.size() && !found; ++i) {
         const size_t place = (start + i) % window_.size();
-        if (eligible(open_.at(window_[place]))) return take_at(place);
+        if (wishes.eligible(open_.at(window_[place]))) found = place;
     }
-    return std::nullopt;
+    if (!found) return std::nullopt;
+    const TaskNumber number = window_[*found];
+    window_[*found] = window_.back();
+    window_.pop_back();
+    open_.at(number).queue = OpenTask::Queue::none;
+    return number;
 }
 
 void JobQueue::accept(TaskNumber number) {

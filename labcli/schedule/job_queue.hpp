@@ -1,7 +1,8 @@
 // JobQueue: one job's tasks from the range of numbers they start as until each is accepted.
 //
-// Fresh tasks have nobody working on them; the window holds those that lack further replicas. Who gets a second replica
-// is drawn at random over the window, so that nobody can steer towards a friend's task by speed or claimed blobs.
+// Fresh tasks have nobody working on them; the window holds those that lack further replicas. Who gets a
+// second replica is drawn at random over the window, so that nobody can steer towards a friend's task by
+// speed or claimed blobs.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,10 @@ namespace goblin::lab {
 
 struct OpenTask {
     PreparedTask prepared;
-    std::vector<AssignmentId> claims;   // issued, committed, returned, or expired and possibly still to return
-    std::set<VolunteerId> holders;      // whoever held it never gets it again
+    std::vector<AssignmentId> claims;  // issued, committed, returned, or expired and possibly still to return
+    std::set<VolunteerId> holders;     // whoever held it never gets it again
     uint64_t failures = 0;
-    bool checking = false;              // with the verifier
+    bool checking = false;  // with the verifier
     enum class Queue : uint8_t { none, fresh, window } queue = Queue::none;
 };
 
@@ -51,19 +52,23 @@ class JobQueue {
     size_t fresh() const { return fresh_.size(); }
     size_t window() const { return window_.size(); }
 
-    // A task for which `eligible` holds, taken out of its queue. `window_target`: how many tasks should wait in the
-    // window before one is drawn from it while fresh ones are left.
-    std::optional<TaskNumber> take(const std::function<bool(const OpenTask&)>& eligible, const std::function<uint64_t(const OpenTask&)>& locality,
-                     size_t window_target, const Draw& draw);
+    // A task for which `eligible` holds, taken out of its queue. `window_target`: how many tasks should wait
+    // in the window before one is drawn from it while fresh ones are left.
+    struct Wishes {
+        std::function<bool(const OpenTask&)> eligible;
+        std::function<bool(const OpenTask&)> preferred;  // among a few drawn from the window
+        std::function<uint64_t(const OpenTask&)>
+            locality;  // among the first fresh ones: the more, the better
+    };
+    std::optional<TaskNumber> take(const Wishes& wishes, size_t window_target, const Draw& draw);
 
     void accept(TaskNumber task);
     // The job is over: gives the memory back.
     void close();
 
   private:
-    std::optional<TaskNumber> take_fresh(const std::function<bool(const OpenTask&)>& eligible,
-                           const std::function<uint64_t(const OpenTask&)>& locality);
-    std::optional<TaskNumber> take_from_window(const std::function<bool(const OpenTask&)>& eligible, const Draw& draw);
+    std::optional<TaskNumber> take_fresh(const Wishes& wishes);
+    std::optional<TaskNumber> take_from_window(const Wishes& wishes, const Draw& draw);
 
     uint64_t tasks_;
     std::vector<bool> accepted_;

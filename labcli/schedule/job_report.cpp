@@ -13,7 +13,8 @@ using nlohmann::json;
 std::string names_of_computers(Contributors& contributors, VolunteerId volunteer) {
     std::string names;
     for (const auto& [id, computer] : contributors.computers())
-        if (computer.record.volunteer == volunteer) names += (names.empty() ? "" : ", ") + computer.record.name;
+        if (computer.record.volunteer == volunteer)
+            names += (names.empty() ? "" : ", ") + computer.record.name;
     return names;
 }
 
@@ -23,8 +24,11 @@ json report_of(const Job& job, Contributors& contributors, uint64_t now_ms) {
     const PolicyChoice& choice = job.record.choice;
     json by = json::array();
     for (const auto& [volunteer, tasks] : job.accepted_by)
-        by.push_back({{"volunteer", volunteer}, {"computers", names_of_computers(contributors, volunteer)}, {"results", tasks}});
-    std::sort(by.begin(), by.end(), [](const json& a, const json& b) { return a["volunteer"] < b["volunteer"]; });
+        by.push_back({{"volunteer", volunteer},
+                      {"computers", names_of_computers(contributors, volunteer)},
+                      {"results", tasks}});
+    std::sort(by.begin(), by.end(),
+              [](const json& a, const json& b) { return a["volunteer"] < b["volunteer"]; });
     const uint64_t accepted = job.queue.accepted();
     const double elapsed_s = static_cast<double>(now_ms - job.started_ms) / 1000;
     const auto done_here = static_cast<double>(accepted - std::min(accepted, job.accepted_at_start));

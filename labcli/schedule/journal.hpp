@@ -1,4 +1,5 @@
-// Journal: where the scheduler's changes go to be kept. Changes made in one turn are kept together or not at all.
+// Journal: where the scheduler's changes go to be kept. Changes made in one turn are kept together or not at
+// all.
 #pragma once
 
 #include <functional>

@@ -26,7 +26,8 @@ uint64_t LiveComputer::memory_bytes() const {
 }
 
 bool LiveComputer::takes_floats() const {
-    return std::any_of(devices.begin(), devices.end(), [](const DeviceOffer& device) { return device.takes_floats; });
+    return std::any_of(devices.begin(), devices.end(),
+                       [](const DeviceOffer& device) { return device.takes_floats; });
 }
 
 uint64_t LiveComputer::speed_flops() const {
@@ -41,7 +42,8 @@ void LiveComputer::measure(uint64_t flops, uint64_t since_ms, uint64_t now_ms) {
     last_commit_ms = now_ms;
     if (flops == 0 || now_ms <= start_ms) return;
     const double sample = static_cast<double>(flops) * 1000 / static_cast<double>(now_ms - start_ms);
-    const double blended = record.speed_flops == 0 ? sample : 0.7 * static_cast<double>(record.speed_flops) + 0.3 * sample;
+    const double blended =
+        record.speed_flops == 0 ? sample : 0.7 * static_cast<double>(record.speed_flops) + 0.3 * sample;
     record.speed_flops = static_cast<uint64_t>(std::clamp(blended, 1.0, 1e18));
 }
 

@@ -1,4 +1,5 @@
-// LiveComputer: what the scheduler knows about a computer beyond its record, for as long as the lab node runs.
+// LiveComputer: what the scheduler knows about a computer beyond its record, for as long as the lab node
+// runs.
 #pragma once
 
 #include <optional>
@@ -58,8 +59,8 @@ struct LiveComputer {
     void err(uint64_t now_ms);
 };
 
-// Replicas of a task never share a network: the /24 of an IPv4 address, the /48 of an IPv6 address; loopback: each
-// volunteer its own.
+// Replicas of a task never share a network: the /24 of an IPv4 address, the /48 of an IPv6 address; loopback:
+// each volunteer its own.
 std::string network_of(const Peer& peer);
 
 }  // namespace goblin::lab

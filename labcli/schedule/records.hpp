@@ -26,20 +26,21 @@ using AssignmentNumber = uint64_t;
 // Tables of states: the values are stored and never change.
 #define GOBLIN_MEMBER_STATES(X) X(pending, 0) X(approved, 1) X(banned, 2)
 #define GOBLIN_JOB_STATES(X) X(queued, 0) X(running, 1) X(paused, 2) X(done, 3) X(failed, 4) X(stopped, 5)
-#define GOBLIN_ASSIGNMENT_STATES(X)                                                                            \
-    X(issued, 0) X(committed, 1) X(returned, 2) X(agreed, 3) X(disagreed, 4) X(expired, 5) X(refused, 6) X(failed, 7) \
+#define GOBLIN_ASSIGNMENT_STATES(X)                                                                      \
+    X(issued, 0)                                                                                         \
+    X(committed, 1) X(returned, 2) X(agreed, 3) X(disagreed, 4) X(expired, 5) X(refused, 6) X(failed, 7) \
         X(cancelled, 8)
 
 #define GOBLIN_STATE_ENUMERATOR(name, value) name = value,
 #define GOBLIN_STATE_NAME(name, value) \
     case State::name:                  \
         return #name;
-#define GOBLIN_STATE_TABLE(Name, TABLE)                         \
+#define GOBLIN_STATE_TABLE(Name, TABLE)                           \
     enum class Name : uint8_t { TABLE(GOBLIN_STATE_ENUMERATOR) }; \
-    inline std::string_view name_of(Name state) {               \
-        using State = Name;                                     \
-        switch (state) { TABLE(GOBLIN_STATE_NAME) }             \
-        return "unknown";                                       \
+    inline std::string_view name_of(Name state) {                 \
+        using State = Name;                                       \
+        switch (state) { TABLE(GOBLIN_STATE_NAME) }               \
+        return "unknown";                                         \
     }
 GOBLIN_STATE_TABLE(MemberState, GOBLIN_MEMBER_STATES)
 GOBLIN_STATE_TABLE(JobState, GOBLIN_JOB_STATES)
@@ -96,6 +97,12 @@ struct JobRecord {
     uint64_t ended_at_ms = 0;
 };
 
+// An output that was uploaded, and its share of the memory for such.
+struct ArrivedOutput {
+    Tensor tensor;
+    std::shared_ptr<const void> reservation;
+};
+
 struct Assignment {
     AssignmentNumber number = 0;
     AssignmentId id{};
@@ -114,8 +121,8 @@ struct Assignment {
     uint64_t deadline_ms = 0;  // monotonic
     uint64_t flops = 0;
     bool asked_to_send = false;
-    std::shared_ptr<std::vector<std::optional<Tensor>>> arriving;  // uploaded one by one
-    std::shared_ptr<const std::vector<Tensor>> outputs;  // all of them, not yet decided
+    std::shared_ptr<std::vector<std::optional<ArrivedOutput>>> arriving;  // uploaded one by one
+    std::shared_ptr<const std::vector<Tensor>> outputs;                   // all of them, not yet decided
 };
 
 // An assignment's id carries its number, so that the record is found without an index; the rest is secret.

@@ -1,5 +1,5 @@
-// Workshop: what the scheduler has done elsewhere because it takes time, reads disks or computes. Answers come back to
-// the scheduler's own thread.
+// Workshop: what the scheduler has done elsewhere because it takes time, reads disks or computes. Answers
+// come back to the scheduler's own thread.
 #pragma once
 
 #include <functional>
@@ -35,9 +35,11 @@ class Workshop {
     virtual void prepare(std::shared_ptr<Plan> plan, JobId job, std::vector<TaskNumber> tasks,
                          std::function<void(PrepareAnswer)> done) = 0;
     // Verifies each task; accepted ones are merged when the answer comes.
-    virtual void verify(std::vector<VerifyRequest> requests, std::function<void(std::vector<VerifyAnswer>)> done) = 0;
+    virtual void verify(std::vector<VerifyRequest> requests,
+                        std::function<void(std::vector<VerifyAnswer>)> done) = 0;
     // Computes a task here and merges it; the answer has no findings.
-    virtual void compute(std::shared_ptr<Plan> plan, JobId job, TaskNumber task, std::function<void(VerifyAnswer)> done) = 0;
+    virtual void compute(std::shared_ptr<Plan> plan, JobId job, TaskNumber task,
+                         std::function<void(VerifyAnswer)> done) = 0;
     // Runs plan->finish(); an empty text means it is done.
     virtual void finish(std::shared_ptr<Plan> plan, std::function<void(std::string error)> done) = 0;
     virtual void discard(std::shared_ptr<Plan> plan) = 0;

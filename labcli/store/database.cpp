@@ -19,14 +19,20 @@ constexpr int lock_wait_ms = 60'000;
         case SQLITE_BUSY:
         case SQLITE_LOCKED:
             throw Error(ErrorKind::io,
-                        "expected the lab's database to be free, found it locked by another program for a minute ({}); close that "
+                        "expected the lab's database to be free, found it locked by another program for a "
+                        "minute ({}); close that "
                         "program and try again",
                         reason);
         case SQLITE_FULL:
-            throw Error(ErrorKind::io, "expected space for the lab's database, found the disk full ({}); free some space", reason);
+            throw Error(ErrorKind::io,
+                        "expected space for the lab's database, found the disk full ({}); free some space",
+                        reason);
         case SQLITE_CORRUPT:
         case SQLITE_NOTADB:
-            throw Error(ErrorKind::io, "expected a lab's database, found a damaged file ({}); nothing was changed, restore a copy", reason);
+            throw Error(
+                ErrorKind::io,
+                "expected a lab's database, found a damaged file ({}); nothing was changed, restore a copy",
+                reason);
         default:
             throw Error(ErrorKind::io, "expected the lab's database to answer, found: {}", reason);
     }
@@ -49,7 +55,8 @@ Statement& Statement::bind(int64_t value) {
 }
 
 Statement& Statement::bind(std::string_view text) {
-    expect(sqlite3_bind_text(prepared_, ++bound_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT));
+    expect(
+        sqlite3_bind_text(prepared_, ++bound_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT));
     return *this;
 }
 
@@ -78,11 +85,14 @@ void Statement::run() {
     (void)row;
 }
 
-int64_t Statement::integer(int column) const { return sqlite3_column_int64(prepared_, column); }
+int64_t Statement::integer(int column) const {
+    return sqlite3_column_int64(prepared_, column);
+}
 
 std::string Statement::text(int column) const {
     const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(prepared_, column));
-    return text == nullptr ? std::string() : std::string(text, static_cast<size_t>(sqlite3_column_bytes(prepared_, column)));
+    return text == nullptr ? std::string()
+                           : std::string(text, static_cast<size_t>(sqlite3_column_bytes(prepared_, column)));
 }
 
 std::vector<uint8_t> Statement::blob(int column) const {
@@ -91,7 +101,9 @@ std::vector<uint8_t> Statement::blob(int column) const {
     return bytes == nullptr ? std::vector<uint8_t>() : std::vector<uint8_t>(bytes, bytes + size);
 }
 
-void Database::Close::operator()(sqlite3* connection) const { sqlite3_close(connection); }
+void Database::Close::operator()(sqlite3* connection) const {
+    sqlite3_close(connection);
+}
 
 Database::Database(const std::filesystem::path& path) : path_(path) {
     sqlite3* opened = nullptr;
@@ -115,7 +127,8 @@ Database::~Database() {
 Statement Database::statement(const char* sql) {
     sqlite3_stmt*& prepared = prepared_[sql];
     if (prepared == nullptr) {
-        const int code = sqlite3_prepare_v3(connection_.get(), sql, -1, SQLITE_PREPARE_PERSISTENT, &prepared, nullptr);
+        const int code =
+            sqlite3_prepare_v3(connection_.get(), sql, -1, SQLITE_PREPARE_PERSISTENT, &prepared, nullptr);
         if (code != SQLITE_OK) {
             prepared_.erase(sql);
             refuse(connection_.get(), code);
@@ -129,9 +142,13 @@ void Database::execute(const char* sql) {
     if (code != SQLITE_OK) refuse(connection_.get(), code);
 }
 
-int64_t Database::last_row_id() const { return sqlite3_last_insert_rowid(connection_.get()); }
+int64_t Database::last_row_id() const {
+    return sqlite3_last_insert_rowid(connection_.get());
+}
 
-Transaction::Transaction(Database& database) : database_(database) { database_.execute("BEGIN IMMEDIATE"); }
+Transaction::Transaction(Database& database) : database_(database) {
+    database_.execute("BEGIN IMMEDIATE");
+}
 
 Transaction::~Transaction() {
     if (!open_) return;

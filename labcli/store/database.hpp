@@ -52,8 +52,8 @@ class Statement {
 
 class Database {
   public:
-    // Opens or creates the file, in WAL mode with synchronous FULL. Waits up to a minute for a program that holds it
-    // locked; then throws ErrorKind::io saying so.
+    // Opens or creates the file, in WAL mode with synchronous FULL. Waits up to a minute for a program that
+    // holds it locked; then throws ErrorKind::io saying so.
     explicit Database(const std::filesystem::path& path);
     ~Database();
     Database(const Database&) = delete;

@@ -11,7 +11,8 @@ namespace goblin::lab {
 
 namespace {
 
-// Times are milliseconds since 1970 for people to read; no decision depends on them but an invitation's expiry.
+// Times are milliseconds since 1970 for people to read; no decision depends on them but an invitation's
+// expiry.
 constexpr std::array steps = {
     R"(
 CREATE TABLE invitation(
@@ -53,7 +54,9 @@ void migrate(Database& database) {
     }
     const auto newest = static_cast<int64_t>(steps.size());
     if (version > newest)
-        throw Error(ErrorKind::io, "expected a lab's database up to version {}, found version {}; update goblin-lab", newest, version);
+        throw Error(ErrorKind::io,
+                    "expected a lab's database up to version {}, found version {}; update goblin-lab", newest,
+                    version);
     if (version == newest) return;
     Transaction transaction(database);
     for (auto step = static_cast<size_t>(version); step < steps.size(); ++step) database.execute(steps[step]);

@@ -5,7 +5,8 @@
 
 namespace goblin::lab {
 
-// Brings the database to the newest version in one transaction. Throws ErrorKind::io when it is newer than this program.
+// Brings the database to the newest version in one transaction. Throws ErrorKind::io when it is newer than
+// this program.
 void migrate(Database& database);
 
 }  // namespace goblin::lab

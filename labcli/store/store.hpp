@@ -63,7 +63,8 @@ class Store final : public Journal {
         std::vector<Writer::Change> changes;
         std::vector<std::function<void()>> done;
         std::vector<std::shared_ptr<Syncable>> files;
-        std::unordered_map<VolunteerId, Volunteer> volunteers;  // the last of several changes in a turn is enough
+        std::unordered_map<VolunteerId, Volunteer>
+            volunteers;  // the last of several changes in a turn is enough
     };
 
     std::filesystem::path path_;

@@ -27,9 +27,15 @@ Writer::~Writer() {
     thread_.join();
 }
 
-void Writer::change(Change change) { enqueue({std::move(change), {}, {}}); }
-void Writer::sync_first(std::shared_ptr<Syncable> file) { enqueue({{}, {}, std::move(file)}); }
-void Writer::after_commit(std::function<void()> done) { enqueue({{}, std::move(done), {}}); }
+void Writer::change(Change change) {
+    enqueue({std::move(change), {}, {}});
+}
+void Writer::sync_first(std::shared_ptr<Syncable> file) {
+    enqueue({{}, {}, std::move(file)});
+}
+void Writer::after_commit(std::function<void()> done) {
+    enqueue({{}, std::move(done), {}});
+}
 
 void Writer::enqueue(Item item) {
     {

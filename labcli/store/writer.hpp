@@ -1,5 +1,5 @@
-// Writer: the one thread that changes the database. Changes are committed in groups; what depends on a change being on
-// disk waits for the group's commit.
+// Writer: the one thread that changes the database. Changes are committed in groups; what depends on a change
+// being on disk waits for the group's commit.
 #pragma once
 
 #include <condition_variable>
@@ -25,8 +25,8 @@ class Syncable {
 class Writer {
   public:
     using Change = std::function<void(Database&)>;
-    // `fatal` is called once, on the writer's thread, when a group could not be committed: nothing of that group or
-    // after it was acknowledged, and nothing more will be.
+    // `fatal` is called once, on the writer's thread, when a group could not be committed: nothing of that
+    // group or after it was acknowledged, and nothing more will be.
     Writer(Database& database, std::function<void(const std::string& reason)> fatal);
     // Commits what is queued, then stops.
     ~Writer();
@@ -42,8 +42,8 @@ class Writer {
 
   private:
     struct Item {
-        Change change;                   // or
-        std::function<void()> done;      // or
+        Change change;               // or
+        std::function<void()> done;  // or
         std::shared_ptr<Syncable> file;
     };
     void enqueue(Item item);

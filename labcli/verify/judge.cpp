@@ -2,8 +2,8 @@
 #include "labcli/verify/judge.hpp"
 
 #include <algorithm>
-#include <utility>
 #include <cassert>
+#include <utility>
 
 namespace goblin::lab {
 
@@ -14,15 +14,31 @@ constexpr uint64_t failures_before_lab_computes = 3;
 
 }  // namespace
 
-Judge::Judge(const Environment& environment, AssignmentBook& book, Journal& journal, Workshop& workshop, FindJob find_job,
+Judge::Judge(const Environment& environment, Contributors& contributors, AssignmentBook& book,
+             Journal& journal, Workshop& workshop, FindJob find_job, TrustedPresent trusted_present,
              Changed changed, Broken broken)
     : environment_(environment),
+      contributors_(contributors),
       book_(book),
       journal_(journal),
       workshop_(workshop),
       find_job_(std::move(find_job)),
+      trusted_present_(std::move(trusted_present)),
       changed_(std::move(changed)),
       broken_(std::move(broken)) {}
+
+bool Judge::is_trusted(const AssignmentId& id) {
+    return contributors_.volunteer(book_.find(id)->volunteer).trusted;
+}
+
+// Where a trusted machine is at hand, it recomputes what others computed, so that the lab need not.
+uint64_t Judge::quorum_of(const Job& job, const OpenTask& task) {
+    if (job.record.choice.resolved != Policy::recompute || task.claims.empty() || !trusted_present_())
+        return job.replicas();
+    const bool trusted_only = std::all_of(task.claims.begin(), task.claims.end(),
+                                          [this](const AssignmentId& id) { return is_trusted(id); });
+    return trusted_only ? 1 : 2;
+}
 
 Judge::Tally Judge::count(const OpenTask& task) {
     Tally tally;
@@ -45,12 +61,14 @@ void Judge::evaluate(Job& job, TaskNumber number) {
         compute_here(job, *task);
         return;
     }
-    const uint64_t quorum = job.replicas();
+    const uint64_t quorum = quorum_of(job, *task);
     const Tally tally = count(*task);
     job.queue.queue(number, tally.live < quorum ? quorum - tally.live : 0);
     if (tally.claiming < quorum || tally.asked > 0) return;
-    if (tally.returned == 0) draw_sender(*task);
-    else request_check(job, *task);
+    if (tally.returned == 0)
+        draw_sender(*task);
+    else
+        request_check(job, *task);
 }
 
 void Judge::draw_sender(const OpenTask& task) {
@@ -61,11 +79,12 @@ void Judge::draw_sender(const OpenTask& task) {
 }
 
 void Judge::request_check(Job& job, OpenTask& task) {
-    VerifyRequest request{job.record.id, task.prepared.number, job.plan, job.record.choice.resolved, job.replicas(), {}};
+    VerifyRequest request{
+        job.record.id, task.prepared.number, job.plan, job.record.choice.resolved, job.replicas(), {}};
     for (const AssignmentId& id : task.claims) {
         const Assignment& claim = *book_.find(id);
         if (claim.state == AssignmentState::committed || claim.state == AssignmentState::returned)
-            request.claims.push_back({claim.id, claim.key, claim.digests, claim.outputs});
+            request.claims.push_back({claim.id, claim.key, claim.digests, is_trusted(id), claim.outputs});
     }
     task.checking = true;
     gathered_.push_back(std::move(request));
@@ -93,13 +112,16 @@ void Judge::take_answer(const VerifyAnswer& answer) {
     job->rows_checked += answer.rows_checked;
     job->rows_recomputed += answer.rows_recomputed;
     job->delta = std::max(job->delta, answer.delta);
-    const bool dispute = std::any_of(answer.findings.begin(), answer.findings.end(), [](const ClaimFinding& finding) {
-        return finding.finding == Finding::must_send || finding.finding == Finding::convicted;
-    });
+    const bool dispute =
+        std::any_of(answer.findings.begin(), answer.findings.end(), [](const ClaimFinding& finding) {
+            return finding.finding == Finding::must_send || finding.finding == Finding::convicted;
+        });
     if (dispute) ++job->disputes;
     take_findings(*task, answer);
-    if (answer.accepted) accept(*job, *task);
-    else evaluate(*job, answer.task);
+    if (answer.accepted)
+        accept(*job, *task);
+    else
+        evaluate(*job, answer.task);
     changed_(*job);
 }
 
@@ -111,7 +133,8 @@ void Judge::take_findings(OpenTask& task, const VerifyAnswer& answer) {
             case Finding::undecided:
                 break;
             case Finding::must_send:
-                if (claim->state == AssignmentState::committed && !claim->asked_to_send) book_.ask_to_send(*claim);
+                if (claim->state == AssignmentState::committed && !claim->asked_to_send)
+                    book_.ask_to_send(*claim);
                 break;
             case Finding::agreed:
             case Finding::convicted:
@@ -120,7 +143,8 @@ void Judge::take_findings(OpenTask& task, const VerifyAnswer& answer) {
                     if (Job* const job = find_job_(answer.job)) ++job->accepted_by[claim->volunteer];
                     book_.agree(*claim);
                 } else {
-                    journal_.event(answer.job, fmt::format("task {}: computer {} convicted: {}", answer.task, claim->computer, finding.reason));
+                    journal_.event(answer.job, fmt::format("task {}: computer {} convicted: {}", answer.task,
+                                                           claim->computer, finding.reason));
                     book_.convict(*claim, finding.reason);
                 }
                 break;
@@ -130,7 +154,8 @@ void Judge::take_findings(OpenTask& task, const VerifyAnswer& answer) {
 
 void Judge::accept(Job& job, OpenTask& task) {
     const TaskNumber number = task.prepared.number;
-    for (const AssignmentId& id : task.claims) book_.cancel(*book_.find(id), "the task is done: others were faster");
+    for (const AssignmentId& id : task.claims)
+        book_.cancel(*book_.find(id), "the task is done: others were faster");
     task.claims.clear();
     journal_.task_accepted(job.record.id, number, job.plan);
     job.queue.accept(number);
@@ -140,9 +165,11 @@ void Judge::compute_here(Job& job, OpenTask& task) {
     const TaskNumber number = task.prepared.number;
     task.checking = true;
     job.queue.queue(number, 0);
-    journal_.event(job.record.id, fmt::format("task {}: {} contributors failed, the lab computes it itself", number, task.failures));
+    journal_.event(job.record.id, fmt::format("task {}: {} contributors failed, the lab computes it itself",
+                                              number, task.failures));
     workshop_.compute(job.plan, job.record.id, number, [this](const VerifyAnswer& answer) {
-        if (Job* const found = find_job_(answer.job); found != nullptr && answer.error.empty()) ++found->recomputed_by_lab;
+        if (Job* const found = find_job_(answer.job); found != nullptr && answer.error.empty())
+            ++found->recomputed_by_lab;
         take_answer(answer);
     });
 }

@@ -1,7 +1,8 @@
-// Judge: decides for each open task what is missing until its result can be used, and acts on what the verifier finds.
+// Judge: decides for each open task what is missing until its result can be used, and acts on what the
+// verifier finds.
 //
-// A quorum first commits. Only then is it drawn who sends the numbers, so that nobody knows when they are looked at.
-// Disagreement goes to the referee in the verifier, never to a vote.
+// A quorum first commits. Only then is it drawn who sends the numbers, so that nobody knows when they are
+// looked at. Disagreement goes to the referee in the verifier, never to a vote.
 #pragma once
 
 #include <functional>
@@ -23,21 +24,32 @@ class Judge {
     // Called when the lab itself could not do its part: the job fails for that reason.
     using Broken = std::function<void(Job&, const std::string& reason)>;
 
-    Judge(const Environment& environment, AssignmentBook& book, Journal& journal, Workshop& workshop, FindJob find_job, Changed changed,
+    // Whether a trusted machine is at hand, which can recompute in the lab's stead.
+    using TrustedPresent = std::function<bool()>;
+
+    Judge(const Environment& environment, Contributors& contributors, AssignmentBook& book, Journal& journal,
+          Workshop& workshop, FindJob find_job, TrustedPresent trusted_present, Changed changed,
           Broken broken);
 
-    // To be called whenever something about the task changed. Requests for the verifier are gathered until look().
+    // To be called whenever something about the task changed. Requests for the verifier are gathered until
+    // look().
     void evaluate(Job& job, TaskNumber number);
     // Sends what was gathered to the verifier.
     void look();
+    // Whether the next replica of a task must come from a trusted machine.
+    bool wants_trusted(const Job& job, const OpenTask& task) {
+        return !task.claims.empty() && quorum_of(job, task) > job.replicas();
+    }
 
   private:
     struct Tally {
-        uint64_t live = 0;       // issued in time, committed or returned
-        uint64_t claiming = 0;   // committed or returned
+        uint64_t live = 0;      // issued in time, committed or returned
+        uint64_t claiming = 0;  // committed or returned
         uint64_t returned = 0;
-        uint64_t asked = 0;      // asked to send, not yet returned
+        uint64_t asked = 0;  // asked to send, not yet returned
     };
+    uint64_t quorum_of(const Job& job, const OpenTask& task);
+    bool is_trusted(const AssignmentId& id);
     Tally count(const OpenTask& task);
     void draw_sender(const OpenTask& task);
     void request_check(Job& job, OpenTask& task);
@@ -47,10 +59,12 @@ class Judge {
     void compute_here(Job& job, OpenTask& task);
 
     const Environment& environment_;
+    Contributors& contributors_;
     AssignmentBook& book_;
     Journal& journal_;
     Workshop& workshop_;
     FindJob find_job_;
+    TrustedPresent trusted_present_;
     Changed changed_;
     Broken broken_;
     std::vector<VerifyRequest> gathered_;

@@ -20,7 +20,8 @@ constexpr Row rows[] = {
 #undef GOBLIN_POLICY_ROW
 };
 
-// Integer products: a wrong row passes a prime of 31 bits with 2^-30 at most, twenty vectors modulo 2^w with 2^-20.
+// Integer products: a wrong row passes a prime of 31 bits with 2^-30 at most, twenty vectors modulo 2^w with
+// 2^-20.
 const double integer_check_escape = std::ldexp(1.0, -20);
 
 }  // namespace
@@ -54,14 +55,19 @@ double wrong_result_probability(Policy policy, uint64_t replicas, bool integers)
 std::string promise_text(Policy policy, uint64_t replicas, bool integers) {
     switch (policy) {
         case Policy::recompute:
-            return "every bit is right: each task was computed a second time by the lab or a machine it trusts";
+            return "every bit is right: each task was computed a second time by the lab or a machine it "
+                   "trusts";
         case Policy::product:
-            return integers ? fmt::format("every bit is right; a wrong task passes with probability at most {:.1e}", integer_check_escape)
+            return integers ? fmt::format(
+                                  "every bit is right; a wrong task passes with probability at most {:.1e}",
+                                  integer_check_escape)
                             : "errors are bounded, bits are not promised: see the bound delta in the report";
         case Policy::redundant:
-            return fmt::format("every bit is right unless all {} volunteers of a task conspired; a group that holds a tenth of the work "
-                               "succeeds in {:.0e} of its tries",
-                               replicas, wrong_result_probability(policy, replicas, integers));
+            return fmt::format(
+                "every bit is right unless all {} volunteers of a task conspired; a group that holds a tenth "
+                "of the work "
+                "succeeds in {:.0e} of its tries",
+                replicas, wrong_result_probability(policy, replicas, integers));
         case Policy::automatic:
             break;
     }
@@ -71,12 +77,15 @@ std::string promise_text(Policy policy, uint64_t replicas, bool integers) {
 void expect_promise(Policy policy, uint64_t replicas, bool integers, double max_wrong) {
     const double promised = wrong_result_probability(policy, replicas, integers);
     if (promised <= max_wrong) return;
-    const auto needed = static_cast<uint64_t>(std::ceil(std::log(max_wrong) / std::log(assumed_conspiring_share) - 1e-9));
+    const auto needed =
+        static_cast<uint64_t>(std::ceil(std::log(max_wrong) / std::log(assumed_conspiring_share) - 1e-9));
     throw Error(ErrorKind::usage,
-                "expected a wrong result with probability at most {:g}, found that policy {} promises {:g}; use --verify recompute"
+                "expected a wrong result with probability at most {:g}, found that policy {} promises {:g}; "
+                "use --verify recompute"
                 "{}",
                 max_wrong, name_of(policy), promised,
-                needed <= largest_replicas ? fmt::format(", or --verify redundant --replicas {}", needed) : std::string());
+                needed <= largest_replicas ? fmt::format(", or --verify redundant --replicas {}", needed)
+                                           : std::string());
 }
 
 }  // namespace goblin::lab

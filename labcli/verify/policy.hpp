@@ -11,10 +11,10 @@
 namespace goblin::lab {
 
 // name, stored value, how it verifies
-#define GOBLIN_POLICIES(X)                                                                                    \
-    X(automatic, 0, "integer products: product; else redundant with enough volunteers, else recompute")       \
-    X(redundant, 1, "several volunteers compute each task; equal digests, disputes go to the lab's referee")  \
-    X(recompute, 2, "the lab, or a trusted machine, computes each task again")                                \
+#define GOBLIN_POLICIES(X)                                                                                   \
+    X(automatic, 0, "integer products: product; else redundant with enough volunteers, else recompute")      \
+    X(redundant, 1, "several volunteers compute each task; equal digests, disputes go to the lab's referee") \
+    X(recompute, 2, "the lab, or a trusted machine, computes each task again")                               \
     X(product, 3, "a randomised check of matrix products at about 1 % of their cost")
 
 enum class Policy : uint8_t {
@@ -31,7 +31,7 @@ inline constexpr uint64_t default_replicas = 2;
 inline constexpr uint64_t largest_replicas = 16;
 
 struct PolicyChoice {
-    Policy policy = Policy::automatic;  // as asked for
+    Policy policy = Policy::automatic;    // as asked for
     Policy resolved = Policy::automatic;  // as in force; automatic: not settled yet
     uint64_t replicas = default_replicas;
 };

@@ -15,7 +15,8 @@ namespace {
 // Elements as people write numbers: most significant byte first.
 std::string bits_text(const std::vector<std::byte>& bytes) {
     std::vector<uint8_t> reversed;
-    for (auto byte = bytes.rbegin(); byte != bytes.rend(); ++byte) reversed.push_back(static_cast<uint8_t>(*byte));
+    for (auto byte = bytes.rbegin(); byte != bytes.rend(); ++byte)
+        reversed.push_back(static_cast<uint8_t>(*byte));
     return to_hex(reversed);
 }
 
@@ -30,7 +31,9 @@ std::optional<Difference> first_difference(const std::vector<Tensor>& a, const s
         const std::byte* const left = a[output].bytes().data();
         const std::byte* const right = b[output].bytes().data();
         int64_t element = 0;
-        while (std::memcmp(left + static_cast<size_t>(element) * size, right + static_cast<size_t>(element) * size, size) == 0) ++element;
+        while (std::memcmp(left + static_cast<size_t>(element) * size,
+                           right + static_cast<size_t>(element) * size, size) == 0)
+            ++element;
         return Difference{output, element};
     }
     return std::nullopt;
@@ -43,9 +46,10 @@ std::vector<std::byte> element_bytes(const std::vector<Tensor>& outputs, const D
     return {bytes.begin(), bytes.end()};
 }
 
-std::string describe_difference(const std::vector<Tensor>& found, const Difference& place, const std::vector<std::byte>& expected) {
-    return fmt::format("output {}, element {}: expected the bits {}, found {}", place.output, place.element, bits_text(expected),
-                       bits_text(element_bytes(found, place)));
+std::string describe_difference(const std::vector<Tensor>& found, const Difference& place,
+                                const std::vector<std::byte>& expected) {
+    return fmt::format("output {}, element {}: expected the bits {}, found {}", place.output, place.element,
+                       bits_text(expected), bits_text(element_bytes(found, place)));
 }
 
 std::vector<std::byte> exact_product_element(const Plan& plan, TaskNumber task, const Difference& place) {
@@ -67,8 +71,9 @@ std::vector<std::byte> exact_product_element(const Plan& plan, TaskNumber task, 
         } else {
             const MatrixView a_row = a->view({row, 0, 1, depth}, row_memory);
             const MatrixView b_column = b->view({0, col, depth, 1}, column_memory);
-            element = product_element<T>({static_cast<const T*>(a_row.elements), 1},
-                                         {static_cast<const T*>(b_column.elements), b_column.row_stride}, depth);
+            element =
+                product_element<T>({static_cast<const T*>(a_row.elements), 1},
+                                   {static_cast<const T*>(b_column.elements), b_column.row_stride}, depth);
         }
         std::vector<std::byte> bytes(sizeof element);
         std::memcpy(bytes.data(), &element, sizeof element);

@@ -20,7 +20,8 @@ std::optional<Difference> first_difference(const std::vector<Tensor>& a, const s
 // The bytes of one element.
 std::vector<std::byte> element_bytes(const std::vector<Tensor>& outputs, const Difference& place);
 // "element [3, 5]: expected 3f800000, found 3f800001"
-std::string describe_difference(const std::vector<Tensor>& found, const Difference& place, const std::vector<std::byte>& expected);
+std::string describe_difference(const std::vector<Tensor>& found, const Difference& place,
+                                const std::vector<std::byte>& expected);
 
 // One element of a task that is a product, by the contract's chain.
 std::vector<std::byte> exact_product_element(const Plan& plan, TaskNumber task, const Difference& place);

@@ -1,4 +1,5 @@
-// Verifier: looks at claims with the numbers in hand. Knows policies and arithmetic, nothing of computers or deadlines.
+// Verifier: looks at claims with the numbers in hand. Knows policies and arithmetic, nothing of computers or
+// deadlines.
 #pragma once
 
 #include <memory>
@@ -9,7 +10,8 @@
 
 namespace goblin::lab {
 
-// One call at a time. Errors of the lab's own (an unreadable input, a full disk) come back in VerifyAnswer::error.
+// One call at a time. Errors of the lab's own (an unreadable input, a full disk) come back in
+// VerifyAnswer::error.
 class Verifier {
   public:
     explicit Verifier(unsigned threads);

@@ -19,7 +19,7 @@ constexpr uint64_t largest_tile_bytes = uint64_t{32} << 20;
 // Below this much work a task costs more to hand out than to compute.
 constexpr uint64_t smallest_worthwhile_flops = uint64_t{1} << 31;
 // Engines pack panels beside the operands; what they need stays well under this.
-constexpr uint64_t engine_bytes = uint64_t{48} << 20;
+constexpr uint64_t engine_bytes = uint64_t{96} << 20;
 constexpr int64_t tile_multiple = 64;
 
 uint64_t pieces(int64_t length, int64_t piece) {
@@ -33,7 +33,8 @@ struct TileCost {
 };
 
 TileCost cost_of_tile(const ProductSize& size, int64_t rows, int64_t cols) {
-    const Graph graph = product_graph({size.dtype, Shape{rows, size.depth}}, {size.dtype, Shape{size.depth, cols}});
+    const Graph graph =
+        product_graph({size.dtype, Shape{rows, size.depth}}, {size.dtype, Shape{size.depth, cols}});
     const GraphCost cost = cost_of(graph);
     return {cost.flops, cost.memory_bytes, output_specs(graph)[0].size_bytes()};
 }
@@ -78,9 +79,11 @@ Block Grid::tile(uint64_t number) const {
 }
 
 Grid choose_grid(const ProductSize& size, const Capacity& capacity) {
-    const uint64_t memory_bytes =
-        capacity.smallest_memory_bytes > 2 * engine_bytes ? capacity.smallest_memory_bytes - engine_bytes : capacity.smallest_memory_bytes / 2;
-    const double longest_flops = static_cast<double>(capacity.slowest_flops) * static_cast<double>(limits::task_target_ms) / 1000;
+    const uint64_t memory_bytes = capacity.smallest_memory_bytes > 2 * engine_bytes
+                                      ? capacity.smallest_memory_bytes - engine_bytes
+                                      : capacity.smallest_memory_bytes / 2;
+    const double longest_flops =
+        static_cast<double>(capacity.slowest_flops) * static_cast<double>(limits::task_target_ms) / 1000;
     const uint64_t wanted_tiles = std::max<uint64_t>(16, 8 * capacity.computers);
     for (int64_t edge = std::max<int64_t>({size.rows, size.cols, 1});; edge = edge * 7 / 8) {
         const int64_t rows = even_piece(size.rows, edge);
@@ -94,7 +97,8 @@ Grid choose_grid(const ProductSize& size, const Capacity& capacity) {
         if (edge > 1) continue;
         if (cost.memory_bytes > memory_bytes)
             throw Error(ErrorKind::input,
-                        "expected one row and one column of the operands to fit a contributor's memory ({} bytes), found {} bytes; "
+                        "expected one row and one column of the operands to fit a contributor's memory ({} "
+                        "bytes), found {} bytes; "
                         "ask for contributors with more memory",
                         memory_bytes, cost.memory_bytes);
         return grid;

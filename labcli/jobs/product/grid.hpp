@@ -28,8 +28,8 @@ class Grid {
     uint64_t row_panels() const { return row_panels_; }
     uint64_t col_panels() const { return col_panels_; }
     uint64_t tiles() const { return row_panels_ * col_panels_; }
-    // Where a tile lies in C, and which panels it needs. Tiles are numbered so that neighbours share a panel of A, and
-    // runs within a band of 8 rows of tiles share panels of B, too.
+    // Where a tile lies in C, and which panels it needs. Tiles are numbered so that neighbours share a panel
+    // of A, and runs within a band of 8 rows of tiles share panels of B, too.
     Block tile(uint64_t number) const;
     uint64_t row_panel_of(uint64_t number) const { return place(number).row_panel; }
     uint64_t col_panel_of(uint64_t number) const { return place(number).col_panel; }
@@ -48,9 +48,10 @@ class Grid {
     uint64_t col_panels_;
 };
 
-// The largest tiles for which a task fits the smallest computer's memory with room for the engine, takes a minute at
-// most on the slowest one, gives each computer several tasks where the product is large enough, and whose result can be
-// held in memory while it is checked. Throws ErrorKind::input when not even one element fits.
+// The largest tiles for which a task fits the smallest computer's memory with room for the engine, takes a
+// minute at most on the slowest one, gives each computer several tasks where the product is large enough, and
+// whose result can be held in memory while it is checked. Throws ErrorKind::input when not even one element
+// fits.
 Grid choose_grid(const ProductSize& size, const Capacity& capacity);
 
 }  // namespace goblin::lab

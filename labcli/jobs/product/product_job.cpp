@@ -36,15 +36,19 @@ FileIdentity identity_of_json(const json& stored) {
 NpyReader open_operand(const path& file, std::string_view what) {
     NpyReader reader(file);
     if (reader.spec().shape.rank() != 2)
-        throw Error(ErrorKind::input, "{}: expected a matrix (two axes) for {}, found {}; reshape it in NumPy and save it again",
-                    file.string(), what, reader.spec().text());
+        throw Error(
+            ErrorKind::input,
+            "{}: expected a matrix (two axes) for {}, found {}; reshape it in NumPy and save it again",
+            file.string(), what, reader.spec().text());
     return reader;
 }
 
 NpyReader reopen_operand(const json& specification, const char* which) {
     NpyReader reader(path(specification.at(which).get<std::string>()));
     if (reader.identity() != identity_of_json(specification.at(std::string(which) + "_identity")))
-        throw Error(ErrorKind::input, "{}: expected the file as it was when the job was submitted, found it changed; submit the job again",
+        throw Error(ErrorKind::input,
+                    "{}: expected the file as it was when the job was submitted, found it changed; submit "
+                    "the job again",
                     reader.path().string());
     return reader;
 }
@@ -63,9 +67,14 @@ Grid grid_from_text(const ProductSize& size, const std::string& text) {
     const bool separated = row_error == std::errc{} && middle != end && *middle == 'x';
     const bool complete = separated && std::from_chars(middle + 1, end, cols).ptr == end;
     constexpr int64_t largest = int64_t{1} << 20;
-    if (!complete || rows < 1 || cols < 1 || rows > largest || cols > largest || rows * cols > (int64_t{1} << 23))
-        throw Error(ErrorKind::usage, "expected a tile as ROWSxCOLUMNS of at most 2^23 elements, for example 1024x1024, found '{}'", text);
-    return {size, std::min(rows, std::max<int64_t>(size.rows, 1)), std::min(cols, std::max<int64_t>(size.cols, 1))};
+    if (!complete || rows < 1 || cols < 1 || rows > largest || cols > largest ||
+        rows * cols > (int64_t{1} << 23))
+        throw Error(
+            ErrorKind::usage,
+            "expected a tile as ROWSxCOLUMNS of at most 2^23 elements, for example 1024x1024, found '{}'",
+            text);
+    return {size, std::min(rows, std::max<int64_t>(size.rows, 1)),
+            std::min(cols, std::max<int64_t>(size.cols, 1))};
 }
 
 // What a stored specification says, with nothing opened.
@@ -75,8 +84,10 @@ struct Layout {
 
     explicit Layout(const json& specification)
         : size{specification.at("rows").get<int64_t>(), specification.at("depth").get<int64_t>(),
-               specification.at("cols").get<int64_t>(), *dtype_from_name(specification.at("dtype").get<std::string>())},
-          grid(size, specification.at("tile_rows").get<int64_t>(), specification.at("tile_cols").get<int64_t>()) {}
+               specification.at("cols").get<int64_t>(),
+               *dtype_from_name(specification.at("dtype").get<std::string>())},
+          grid(size, specification.at("tile_rows").get<int64_t>(),
+               specification.at("tile_cols").get<int64_t>()) {}
 
     TensorSpec left_panel(uint64_t panel) const {
         const int64_t first = static_cast<int64_t>(panel) * grid.tile_rows();
@@ -116,14 +127,17 @@ class ProductPlan final : public Plan {
           b_(reopen_operand(specification, "b")),
           target_(specification.at("output").get<std::string>()) {
         const std::string tag = specification.at("tag").get<std::string>();
-        const Existing existing = specification.at("overwrite").get<bool>() ? Existing::replace : Existing::refuse;
+        const Existing existing =
+            specification.at("overwrite").get<bool>() ? Existing::replace : Existing::refuse;
         if (fresh) {
             output_ = NpyWriter::create(target_, tag, layout_.output(), existing);
         } else {
             output_ = NpyWriter::resume(target_, tag, layout_.output(), existing);
             complete_ = !output_ && std::filesystem::exists(target_);
             if (!output_ && !complete_)
-                throw Error(ErrorKind::io, "{}: expected the unfinished output of this job beside it, found none; submit the job again",
+                throw Error(ErrorKind::io,
+                            "{}: expected the unfinished output of this job beside it, found none; submit "
+                            "the job again",
                             target_.string());
         }
     }
@@ -157,14 +171,17 @@ class ProductPlan final : public Plan {
     void check_inputs() const override {
         for (const NpyReader* reader : {&a_, &b_})
             if (!reader->unchanged())
-                throw Error(ErrorKind::input, "{}: expected the file as it was when the job was submitted, found it changed; submit the job again",
+                throw Error(ErrorKind::input,
+                            "{}: expected the file as it was when the job was submitted, found it changed; "
+                            "submit the job again",
                             reader->path().string());
     }
 
     void merge(uint64_t task, std::span<const Tensor> outputs) override {
         assert(outputs.size() == 1);
         const std::shared_lock lock(finish_mutex_);
-        if (!output_) throw Error(ErrorKind::failed, "expected an unfinished output, found it finished or discarded");
+        if (!output_)
+            throw Error(ErrorKind::failed, "expected an unfinished output, found it finished or discarded");
         output_->write_block(layout_.grid.tile(task), outputs[0].bytes());
     }
 
@@ -196,7 +213,8 @@ class ProductPlan final : public Plan {
         PlanSummary summary;
         summary.tasks = grid.tiles();
         summary.has_floats = dtype_info(layout.size.dtype).is_float;
-        summary.flops = saturating_product({2, length(layout.size.rows), length(layout.size.depth), length(layout.size.cols)});
+        summary.flops = saturating_product(
+            {2, length(layout.size.rows), length(layout.size.depth), length(layout.size.cols)});
         if (summary.tasks > 0) {
             const GraphCost cost = cost_of(product_graph(layout.left_panel(0), layout.right_panel(0)));
             summary.flops_per_task = cost.flops;
@@ -207,8 +225,9 @@ class ProductPlan final : public Plan {
              saturating_sum({saturating_product({grid.col_panels(), length(layout.size.rows)}),
                              saturating_product({grid.row_panels(), length(layout.size.cols)})})});
         summary.bytes_up = layout.output().size_bytes();
-        summary.text = fmt::format("{}×{}×{} {} in {} tiles of {}×{}", layout.size.rows, layout.size.depth, layout.size.cols,
-                                   name_of(layout.size.dtype), grid.tiles(), grid.tile_rows(), grid.tile_cols());
+        summary.text = fmt::format("{}×{}×{} {} in {} tiles of {}×{}", layout.size.rows, layout.size.depth,
+                                   layout.size.cols, name_of(layout.size.dtype), grid.tiles(),
+                                   grid.tile_rows(), grid.tile_cols());
         return summary;
     }
 
@@ -218,8 +237,10 @@ class ProductPlan final : public Plan {
         const TensorSpec spec = slice_spec(slice);
         const auto panel = static_cast<int64_t>(slice / 2);
         Block block{0, 0, spec.shape[0], spec.shape[1]};
-        if (slice % 2 == 0) block.row = panel * layout_.grid.tile_rows();
-        else block.col = panel * layout_.grid.tile_cols();
+        if (slice % 2 == 0)
+            block.row = panel * layout_.grid.tile_rows();
+        else
+            block.col = panel * layout_.grid.tile_cols();
         return block;
     }
 
@@ -250,9 +271,12 @@ json plan_product(const json& arguments, const Capacity& capacity) {
     const NpyReader b = open_operand(b_path, "B");
     const ProductSize size = size_of_operands(a, b);
     if (output == a_path || output == b_path)
-        throw Error(ErrorKind::usage, "expected an output beside the operands, found {} named as both", output);
+        throw Error(ErrorKind::usage, "expected an output beside the operands, found {} named as both",
+                    output);
     if (!overwrite && std::filesystem::exists(output))
-        throw Error(ErrorKind::usage, "{}: expected no file of that name yet, found one; remove it or pass --overwrite", output);
+        throw Error(ErrorKind::usage,
+                    "{}: expected no file of that name yet, found one; remove it or pass --overwrite",
+                    output);
     const std::string tile = arguments.value("tile", "");
     const Grid grid = tile.empty() ? choose_grid(size, capacity) : grid_from_text(size, tile);
     return {{"a", a_path},
@@ -274,6 +298,8 @@ std::shared_ptr<Plan> open_product(const json& specification, bool fresh) {
     return std::make_shared<ProductPlan>(specification, fresh);
 }
 
-PlanSummary summarize_product(const json& specification) { return ProductPlan::summarize(Layout(specification)); }
+PlanSummary summarize_product(const json& specification) {
+    return ProductPlan::summarize(Layout(specification));
+}
 
 }  // namespace goblin::lab

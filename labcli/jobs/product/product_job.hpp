@@ -9,7 +9,8 @@
 
 namespace goblin::lab {
 
-// Arguments: a, b, output (absolute paths), overwrite (bool), tile ("ROWSxCOLS" or empty: chosen by capacity).
+// Arguments: a, b, output (absolute paths), overwrite (bool), tile ("ROWSxCOLS" or empty: chosen by
+// capacity).
 nlohmann::json plan_product(const nlohmann::json& arguments, const Capacity& capacity);
 std::shared_ptr<Plan> open_product(const nlohmann::json& specification, bool fresh);
 PlanSummary summarize_product(const nlohmann::json& specification);
