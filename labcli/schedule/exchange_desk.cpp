@@ -198,8 +198,9 @@ Receipt ExchangeDesk::receipt_for_closed(const LiveComputer& computer, const Res
     const std::optional<Assignment> closed = book_.find_closed(result.assignment);
     if (!closed || closed->id != result.assignment || closed->computer != computer.record.id)
         return refused(result, "expected an assignment of this computer, found none of that id");
-    if (result.kind == ResultKind::committed && !closed->digests.empty() && closed->digests == result.digests)
-        return {result.assignment, ReceiptKind::repeated, {}};
+    // Sent again because the reply was lost: what it meant has been told, or will be in this reply.
+    const bool committed_again = result.kind == ResultKind::committed && closed->digests == result.digests;
+    if (!closed->digests.empty() && (committed_again || result.kind == ResultKind::data)) return {result.assignment, ReceiptKind::repeated, {}};
     return refused(result, fmt::format("the assignment is over ({})", name_of(closed->state)));
 }
 
