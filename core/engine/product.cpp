@@ -1,16 +1,19 @@
 // Checks a described product before anybody follows its pointers.
 #include "core/engine/product.hpp"
 
+#include <algorithm>
+
 #include "core/arithmetic/product.hpp"
 #include "core/error.hpp"
+#include "core/tensor/shape.hpp"
 
 namespace goblin {
 
 namespace {
 
 void expect_matrix(const char* name, const void* memory, int64_t rows, int64_t columns, int64_t stride) {
-    if (rows < 0 || columns < 0)
-        throw Error(ErrorKind::usage, "expected {} with lengths of at least 0, found [{}, {}]", name, rows,
+    if (std::min(rows, columns) < 0 || std::max(rows, columns) > max_elements)
+        throw Error(ErrorKind::usage, "expected {} with lengths from 0 to 2^40, found [{}, {}]", name, rows,
                     columns);
     if (rows > 1 && stride < columns)
         throw Error(ErrorKind::usage, "expected a row stride of at least {} for {}, found {}", columns, name,

@@ -22,7 +22,7 @@ struct ProductOperands {
     int64_t c_stride = 0;
 };
 
-// Throws ErrorKind::usage for negative lengths, strides below the row's length, or absent memory.
+// Throws ErrorKind::usage for lengths outside 0 … 2^40, strides below the row's length, or absent memory.
 void expect_sound(const ProductOperands& operands);
 
 }  // namespace goblin

@@ -23,9 +23,9 @@ namespace {
 
 constexpr int64_t max_packed_a_bytes = int64_t{16} << 20;
 constexpr int64_t max_packed_b_bytes = int64_t{32} << 20;
-constexpr int64_t max_unit_rows = 240;
-constexpr int64_t panel_bytes = 32 << 10;
-constexpr int64_t unit_columns_bytes = 1 << 10;
+constexpr int64_t max_unit_rows = 120;
+constexpr int64_t panel_bytes = 24 << 10;
+constexpr int64_t unit_columns_bytes = 2 << 10;
 // Below this much work a unit isn't worth waking a thread for.
 constexpr int64_t min_unit_flops = int64_t{2} << 20;
 constexpr int64_t units_per_thread = 6;
@@ -52,6 +52,13 @@ struct Sizes {
     int64_t packed_b_bytes;
     int64_t tiles_bytes;
 };
+
+// The length of equal parts of `length`, each a multiple and about `most` long, at least one multiple.
+int64_t even_part(int64_t length, int64_t most, int64_t multiple) {
+    const int64_t largest = std::max(multiple, most / multiple * multiple);
+    const int64_t parts = std::max<int64_t>(1, ceil_div(length, largest));
+    return std::max(multiple, round_up(ceil_div(length, parts), multiple));
+}
 
 class BlockedProduct {
   public:
@@ -119,17 +126,14 @@ class BlockedProduct {
                                kernel_.packed_element_bytes;
     }
 
+    // An item is one panel over the whole chunk, so that A's rows are read from one end to the other.
     void pack_a() {
         const int64_t panels = ceil_div(rows_.length, kernel_.tile_rows);
-        const int64_t group =
-            std::max<int64_t>(1, pack_item_elements / (kernel_.tile_rows * blocking_.panel_depth));
-        const int64_t groups = ceil_div(panels, group);
-        pool_.for_each(step_count() * groups, [&](int64_t item, unsigned) noexcept {
+        pool_.for_each(panels, [&](int64_t panel, unsigned) noexcept {
             if (control_.stop.stop_requested()) return;
-            const Range k = step(item / groups);
-            const int64_t first_panel = item % groups * group;
-            for (int64_t panel = first_panel; panel < std::min(panels, first_panel + group); ++panel) {
-                const int64_t row = panel * kernel_.tile_rows;
+            const int64_t row = panel * kernel_.tile_rows;
+            for (int64_t index = 0; index < step_count(); ++index) {
+                const Range k = step(index);
                 kernel_.pack_a(a_at(rows_.first + row, depth_.first + k.first), p_.a_stride,
                                std::min(kernel_.tile_rows, rows_.length - row), k.length, a_panel(k, panel));
             }
@@ -173,13 +177,7 @@ class BlockedProduct {
         const int64_t steps = std::max<int64_t>(1, step_count());  // no k at all still gives +0
         for (int64_t index = 0; index < steps; ++index) {
             if (control_.stop.stop_requested()) return;
-            const Range k = step(index);
-            std::byte* tile = tiles;
-            for (int64_t j = 0; j < columns.length; j += kernel_.tile_columns)
-                for (int64_t i = 0; i < rows.length; i += kernel_.tile_rows, tile += tile_bytes())
-                    kernel_.multiply(a_panel(k, (rows.first + i) / kernel_.tile_rows),
-                                     b_panel(k, (columns.first + j) / kernel_.tile_columns), padded(k),
-                                     std::min(kernel_.tile_rows, rows.length - i), index == 0, tile);
+            multiply_step(rows, columns, index, tiles);
         }
         store_unit(rows, columns, tiles);
         if (control_.done_flops != nullptr)
@@ -188,15 +186,46 @@ class BlockedProduct {
                 std::memory_order_relaxed);
     }
 
+    // A panel of B is multiplied with all panels of A before the next: it stays in the first-level cache,
+    // while the next one is fetched in as many parts as there are panels of A.
+    void multiply_step(const Range& rows, const Range& columns, int64_t index, std::byte* tile) noexcept {
+        const Range k = step(index);
+        const Range next_k = index + 1 < step_count() ? step(index + 1) : k;
+        const int64_t a_bytes = kernel_.tile_rows * padded(k) * kernel_.packed_element_bytes;
+        const int64_t b_bytes = kernel_.tile_columns * padded(k) * kernel_.packed_element_bytes;
+        const int64_t part_bytes = b_bytes / ceil_div(rows.length, kernel_.tile_rows);
+        const int64_t column_panel = columns.first / kernel_.tile_columns;
+        ProductKernel::TileStep tile_step;
+        tile_step.depth = padded(k);
+        tile_step.begin = index == 0;
+        tile_step.next_b_stride_bytes =
+            ceil_div(part_bytes, std::max<int64_t>(1, k.length / kernel_.depth_group));
+        const std::byte* b = b_panel(k, column_panel);
+        for (int64_t j = 0; j < columns.length; j += kernel_.tile_columns, b += b_bytes) {
+            const bool last = j + kernel_.tile_columns >= columns.length;
+            const std::byte* a = a_panel(k, rows.first / kernel_.tile_rows);
+            tile_step.b_panel = b;
+            tile_step.next_b = last ? b_panel(next_k, column_panel) : b + b_bytes;
+            for (int64_t i = 0; i < rows.length; i += kernel_.tile_rows) {
+                tile_step.a_panel = a;
+                tile_step.next_a = a += a_bytes;
+                tile_step.rows = std::min(kernel_.tile_rows, rows.length - i);
+                tile_step.tile = tile;
+                kernel_.multiply(tile_step);
+                tile_step.next_b += part_bytes;
+                tile += tile_bytes();
+            }
+        }
+    }
+
     void store_unit(const Range& rows, const Range& columns, const std::byte* tile) const noexcept {
         const bool first_chunk = depth_.first == 0;
         const bool last_chunk = depth_.first + depth_.length == p_.depth;
-        for (int64_t j = 0; j < columns.length; j += kernel_.tile_columns)
-            for (int64_t i = 0; i < rows.length; i += kernel_.tile_rows, tile += tile_bytes())
-                kernel_.store(tile, std::min(kernel_.tile_rows, rows.length - i),
-                              std::min(kernel_.tile_columns, columns.length - j), first_chunk, last_chunk,
-                              c_at(rows_.first + rows.first + i, columns_.first + columns.first + j),
-                              p_.c_stride);
+        const int64_t tiles_down = ceil_div(rows.length, kernel_.tile_rows);
+        for (int64_t i = 0; i < rows.length; i += kernel_.tile_rows, tile += tile_bytes())
+            kernel_.store(tile, tiles_down * tile_bytes(), std::min(kernel_.tile_rows, rows.length - i),
+                          columns.length, first_chunk, last_chunk,
+                          c_at(rows_.first + rows.first + i, columns_.first + columns.first), p_.c_stride);
     }
 
     int64_t tile_bytes() const {
@@ -237,25 +266,18 @@ void balance_units(ProductBlocking& blocking, const ProductKernel& kernel, const
 }  // namespace
 
 ProductBlocking blocking_of(const ProductOperands& p, const ProductKernel& kernel, unsigned threads) {
+    const int64_t depth = std::clamp<int64_t>(p.depth, 1, product_chunk_length);
+    const int64_t panel_depth = panel_bytes / (kernel.tile_columns * kernel.packed_element_bytes);
     ProductBlocking blocking;
-    const auto block_length = [&](int64_t length, int64_t tile, int64_t max_bytes) {
-        const int64_t bytes_of_one = product_chunk_length * kernel.packed_element_bytes;
-        const int64_t most = std::max<int64_t>(1, max_bytes / bytes_of_one / tile) * tile;
-        return std::min(most, round_up(std::max<int64_t>(length, 1), tile));
-    };
-    blocking.block_rows = block_length(p.rows, kernel.tile_rows, max_packed_a_bytes);
-    blocking.block_columns = block_length(p.columns, kernel.tile_columns, max_packed_b_bytes);
-    blocking.block_depth =
-        round_up(std::clamp<int64_t>(p.depth, 1, product_chunk_length), kernel.depth_group);
-    blocking.panel_depth =
-        std::min(blocking.block_depth, panel_bytes / (kernel.tile_columns * kernel.packed_element_bytes));
-    blocking.unit_rows = std::min(blocking.block_rows, max_unit_rows / kernel.tile_rows * kernel.tile_rows);
-    blocking.unit_columns =
-        std::min(blocking.block_columns,
-                 std::max(kernel.tile_columns, unit_columns_bytes / kernel.result_element_bytes /
-                                                   kernel.tile_columns * kernel.tile_columns));
+    blocking.block_depth = round_up(depth, kernel.depth_group);
+    blocking.panel_depth = even_part(depth, panel_depth, kernel.depth_group);
+    const int64_t packed_bytes = blocking.block_depth * kernel.packed_element_bytes;  // of one row or column
+    blocking.block_rows = even_part(p.rows, max_packed_a_bytes / packed_bytes, kernel.tile_rows);
+    blocking.block_columns = even_part(p.columns, max_packed_b_bytes / packed_bytes, kernel.tile_columns);
+    blocking.unit_rows = even_part(blocking.block_rows, max_unit_rows, kernel.tile_rows);
+    blocking.unit_columns = even_part(blocking.block_columns,
+                                      unit_columns_bytes / kernel.result_element_bytes, kernel.tile_columns);
     balance_units(blocking, kernel, p, threads);
-
     return blocking;
 }
 

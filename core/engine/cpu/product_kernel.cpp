@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "core/arithmetic/product.hpp"
 #include "core/engine/cpu/product_kernel.hpp"
@@ -44,6 +45,13 @@ struct Plain {
         else
             return hn::Add(acc, hn::Mul(a, b));
     }
+    // A vector's columns of one row of B.
+    static HWY_INLINE void copy(const Operand* from, int64_t, Packed* to) {
+        if constexpr (std::is_same_v<Operand, Packed>)
+            hn::Store(hn::LoadU(D(), from), D(), to);
+        else
+            hn::Store(hn::PromoteTo(D(), hn::LoadU(hn::Rebind<Operand, D>(), from)), D(), to);
+    }
 };
 
 #if HWY_TARGET == HWY_SCALAR
@@ -73,6 +81,14 @@ struct EightBit {
                                                      hn::Zero(D()), odd);
         return hn::Add(acc, hn::RearrangeToOddPlusEven(even, odd));
     }
+    // A vector's columns of two rows of B, the first row's elements in the lower halves of the pairs.
+    static HWY_INLINE void copy(const Operand* from, int64_t stride, Packed* to) {
+        const hn::Rebind<Operand, D> narrow;
+        const V first = hn::PromoteTo(D(), hn::LoadU(narrow, from));
+        const V second = hn::PromoteTo(D(), hn::LoadU(narrow, from + stride));
+        const V pairs = hn::Or(hn::And(first, hn::Set(D(), 0xffff)), hn::ShiftLeft<16>(second));
+        hn::Store(hn::BitCast(D16(), pairs), D16(), to);
+    }
 };
 #endif
 
@@ -83,87 +99,102 @@ int64_t tile_columns() {
 
 template <typename Lanes>
 void pack_a(const void* a, int64_t a_stride, int64_t rows, int64_t depth, void* panel) noexcept {
-    const auto* from = static_cast<const typename Lanes::Operand*>(a);
-    auto* to = static_cast<typename Lanes::Packed*>(panel);
+    using Packed = typename Lanes::Packed;
     constexpr int64_t group = Lanes::group;
-    const int64_t groups = (depth + group - 1) / group;
-    for (int64_t row = 0; row < tile_rows; ++row)
-        for (int64_t k = 0; k < groups * group; ++k)
-            to[(k / group * tile_rows + row) * group + k % group] =
-                row < rows && k < depth ? static_cast<typename Lanes::Packed>(from[row * a_stride + k]) : 0;
+    const auto* from = static_cast<const typename Lanes::Operand*>(a);
+    auto* to = static_cast<Packed*>(panel);
+    const int64_t whole = rows == tile_rows ? depth / group * group : 0;
+    for (int64_t k = 0; k < whole; k += group)
+        for (int64_t row = 0; row < tile_rows; ++row)
+            for (int64_t i = 0; i < group; ++i) *to++ = static_cast<Packed>(from[row * a_stride + k + i]);
+    for (int64_t k = whole; k < depth; k += group)
+        for (int64_t row = 0; row < tile_rows; ++row)
+            for (int64_t i = 0; i < group; ++i)
+                *to++ = row < rows && k + i < depth ? static_cast<Packed>(from[row * a_stride + k + i]) : 0;
 }
 
 template <typename Lanes>
 void pack_b(const void* b, int64_t b_stride, int64_t depth, int64_t columns, void* panels,
             int64_t panel_stride_bytes) noexcept {
-    const auto* from = static_cast<const typename Lanes::Operand*>(b);
+    using Packed = typename Lanes::Packed;
     constexpr int64_t group = Lanes::group;
     const int64_t width = tile_columns<Lanes>();
-    const int64_t groups = (depth + group - 1) / group;
-    for (int64_t first = 0; first < columns; first += width) {
-        auto* to = reinterpret_cast<typename Lanes::Packed*>(static_cast<std::byte*>(panels) +
-                                                             first / width * panel_stride_bytes);
-        for (int64_t k = 0; k < groups * group; ++k)
-            for (int64_t j = 0; j < width; ++j)
-                to[(k / group * width + j) * group + k % group] =
-                    first + j < columns && k < depth
-                        ? static_cast<typename Lanes::Packed>(from[k * b_stride + first + j])
-                        : 0;
-    }
+    const auto* from = static_cast<const typename Lanes::Operand*>(b);
+    for (int64_t k = 0; k < depth; k += group, from += group * b_stride)
+        for (int64_t j = 0; j < columns; j += width) {
+            auto* to =
+                reinterpret_cast<Packed*>(static_cast<std::byte*>(panels) + j / width * panel_stride_bytes) +
+                k * width;
+            if (k + group <= depth && j + width <= columns) {
+                Lanes::copy(from + j, b_stride, to);
+                Lanes::copy(from + j + width / 2, b_stride, to + width / 2 * group);
+            } else {
+                for (int64_t column = j; column < j + width; ++column)
+                    for (int64_t i = 0; i < group; ++i)
+                        *to++ = column < columns && k + i < depth
+                                    ? static_cast<Packed>(from[i * b_stride + column])
+                                    : 0;
+            }
+        }
 }
 
-template <typename Lanes, int rows>
-HWY_INLINE void multiply_rows(const typename Lanes::Packed* a, const typename Lanes::Packed* b,
-                              int64_t groups, bool begin, typename Lanes::Result* tile) {
+// Into the second-level cache.
+HWY_INLINE void prefetch(const void* address) {
+    __builtin_prefetch(address, 0, 2);
+}
+
+// The rows are written out at compile time, so that the whole tile is held in registers.
+template <typename Lanes, int... row>
+HWY_INLINE void multiply_rows(std::integer_sequence<int, row...>, const ProductKernel::TileStep& step) {
     using V = typename Lanes::V;
+    constexpr int64_t group = Lanes::group;
     const typename Lanes::D d;
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    V left[rows];
-    V right[rows];
-    for (int row = 0; row < rows; ++row) {
-        left[row] = begin ? hn::Zero(d) : hn::Load(d, tile + 2 * row * lanes);
-        right[row] = begin ? hn::Zero(d) : hn::Load(d, tile + (2 * row + 1) * lanes);
+    const auto* a = static_cast<const typename Lanes::Packed*>(step.a_panel);
+    const auto* b = static_cast<const typename Lanes::Packed*>(step.b_panel);
+    const std::byte* next_a = step.next_a;
+    const std::byte* next_b = step.next_b;
+    auto* tile = static_cast<typename Lanes::Result*>(step.tile);
+    V left[sizeof...(row)];
+    V right[sizeof...(row)];
+    if (step.begin) {
+        ((left[row] = hn::Zero(d), right[row] = hn::Zero(d)), ...);
+    } else {
+        ((left[row] = hn::Load(d, tile + 2 * row * lanes),
+          right[row] = hn::Load(d, tile + (2 * row + 1) * lanes)),
+         ...);
     }
-    for (int64_t k = 0; k < groups; ++k) {
+    V a_row;
+    for (int64_t k = 0; k < step.depth; k += group) {
+        prefetch(next_a);
+        prefetch(next_b);
         const V b_left = Lanes::load(b);
-        const V b_right = Lanes::load(b + lanes * Lanes::group);
-        for (int row = 0; row < rows; ++row) {
-            const V a_row = Lanes::broadcast(a + row * Lanes::group);
-            left[row] = Lanes::multiply_add(a_row, b_left, left[row]);
-            right[row] = Lanes::multiply_add(a_row, b_right, right[row]);
-        }
-        a += tile_rows * Lanes::group;
-        b += 2 * lanes * Lanes::group;
+        const V b_right = Lanes::load(b + lanes * group);
+        ((a_row = Lanes::broadcast(a + row * group),
+          left[row] = Lanes::multiply_add(a_row, b_left, left[row]),
+          right[row] = Lanes::multiply_add(a_row, b_right, right[row])),
+         ...);
+        a += tile_rows * group;
+        b += 2 * lanes * group;
+        next_a += tile_rows * group * static_cast<int64_t>(sizeof(*a));
+        next_b += step.next_b_stride_bytes;
     }
-    for (int row = 0; row < rows; ++row) {
-        hn::Store(left[row], d, tile + 2 * row * lanes);
-        hn::Store(right[row], d, tile + (2 * row + 1) * lanes);
-    }
+    ((hn::Store(left[row], d, tile + 2 * row * lanes),
+      hn::Store(right[row], d, tile + (2 * row + 1) * lanes)),
+     ...);
+}
+
+// Calls the function for exactly step.rows rows: what a tile at the lower edge doesn't have isn't computed.
+template <typename Lanes, int rows = tile_rows>
+HWY_INLINE void multiply_some_rows(const ProductKernel::TileStep& step) {
+    if constexpr (rows > 1)
+        if (step.rows < rows) return multiply_some_rows<Lanes, rows - 1>(step);
+    multiply_rows<Lanes>(std::make_integer_sequence<int, rows>(), step);
 }
 
 template <typename Lanes>
-void multiply(const void* a_panel, const void* b_panel, int64_t depth, int64_t rows, bool begin,
-              void* tile) noexcept {
-    const auto* a = static_cast<const typename Lanes::Packed*>(a_panel);
-    const auto* b = static_cast<const typename Lanes::Packed*>(b_panel);
-    auto* to = static_cast<typename Lanes::Result*>(tile);
-    const int64_t groups = depth / Lanes::group;
-    switch (rows) {
-        case 1:
-            return multiply_rows<Lanes, 1>(a, b, groups, begin, to);
-        case 2:
-            return multiply_rows<Lanes, 2>(a, b, groups, begin, to);
-        case 3:
-            return multiply_rows<Lanes, 3>(a, b, groups, begin, to);
-        case 4:
-            return multiply_rows<Lanes, 4>(a, b, groups, begin, to);
-        case 5:
-            return multiply_rows<Lanes, 5>(a, b, groups, begin, to);
-        case 6:
-            return multiply_rows<Lanes, 6>(a, b, groups, begin, to);
-        default:
-            return multiply_rows<Lanes, tile_rows>(a, b, groups, begin, to);
-    }
+void multiply(const ProductKernel::TileStep& step) noexcept {
+    multiply_some_rows<Lanes>(step);
 }
 
 template <typename D>
@@ -182,22 +213,24 @@ HWY_INLINE void store_vector(D d, const hn::TFromD<D>* tile, bool first_chunk, b
 }
 
 template <typename Lanes>
-void store(const void* tile, int64_t rows, int64_t columns, bool first_chunk, bool last_chunk, void* c,
-           int64_t c_stride) noexcept {
+void store(const void* tiles, int64_t tile_stride_bytes, int64_t rows, int64_t columns, bool first_chunk,
+           bool last_chunk, void* c, int64_t c_stride) noexcept {
     using Result = typename Lanes::Result;
     const typename Lanes::D d;
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    const auto* from = static_cast<const Result*>(tile);
     auto* to = static_cast<Result*>(c);
-    for (int64_t row = 0; row < rows; ++row, from += 2 * lanes, to += c_stride)
+    for (int64_t row = 0; row < rows; ++row, to += c_stride)
         for (int64_t j = 0; j < columns; j += lanes) {
+            const auto* from = reinterpret_cast<const Result*>(static_cast<const std::byte*>(tiles) +
+                                                               j / (2 * lanes) * tile_stride_bytes) +
+                               row * 2 * lanes + j % (2 * lanes);
             if (j + lanes <= columns) {
-                store_vector(d, from + j, first_chunk, last_chunk, to + j);
+                store_vector(d, from, first_chunk, last_chunk, to + j);
             } else {
                 HWY_ALIGN Result rest[hn::MaxLanes(typename Lanes::D())] = {};
                 const auto bytes = static_cast<size_t>(columns - j) * sizeof(Result);
                 std::memcpy(rest, to + j, bytes);
-                store_vector(d, from + j, first_chunk, last_chunk, rest);
+                store_vector(d, from, first_chunk, last_chunk, rest);
                 std::memcpy(to + j, rest, bytes);
             }
         }

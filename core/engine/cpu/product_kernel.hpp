@@ -1,6 +1,7 @@
 // The vectorised inner parts of a product, one set per element type and vector target of this processor.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -26,15 +27,26 @@ struct ProductKernel {
     // Writes consecutive panels for `columns` columns of B, panel_stride_bytes apart.
     void (*pack_b)(const void* b, int64_t b_stride, int64_t depth, int64_t columns, void* panels,
                    int64_t panel_stride_bytes) noexcept;
-    // Carries on the chains of a tile over `depth` k (a multiple of depth_group) in its first `rows` rows;
-    // the chains begin at +0 where `begin` is set. The tile is tile_rows × tile_columns, contiguous and
-    // aligned.
-    void (*multiply)(const void* a_panel, const void* b_panel, int64_t depth, int64_t rows, bool begin,
-                     void* tile) noexcept;
-    // Writes the ended chains of a tile's chunk into C: the first chunk's are stored, a later one's are added
-    // to what is there; after the last chunk +0 is added and a NaN becomes the canonical one.
-    void (*store)(const void* tile, int64_t rows, int64_t columns, bool first_chunk, bool last_chunk, void* c,
-                  int64_t c_stride) noexcept;
+    // Carries on a tile's chains; the tile is tile_rows × tile_columns, contiguous and aligned.
+    struct TileStep {
+        const void* a_panel = nullptr;
+        const void* b_panel = nullptr;
+        int64_t depth = 0;   // a multiple of depth_group
+        int64_t rows = 0;    // of the tile, its first ones
+        bool begin = false;  // at +0; else with what the tile holds
+        void* tile = nullptr;
+        // What the next steps will read is fetched into the cache meanwhile: as much of A as this step reads,
+        // and next_b_stride_bytes of B for every depth_group.
+        const std::byte* next_a = nullptr;
+        const std::byte* next_b = nullptr;
+        int64_t next_b_stride_bytes = 0;
+    };
+    void (*multiply)(const TileStep& step) noexcept;
+    // Writes a row of tiles with ended chains, tile_stride_bytes apart, into `rows` rows and `columns`
+    // columns of C: the first chunk's are stored, a later one's are added to what is there; after the last
+    // chunk +0 is added and a NaN becomes the canonical one.
+    void (*store)(const void* tiles, int64_t tile_stride_bytes, int64_t rows, int64_t columns,
+                  bool first_chunk, bool last_chunk, void* c, int64_t c_stride) noexcept;
 };
 
 // The kernels of one vector target, by element type.
