@@ -80,11 +80,16 @@ LabNode::LabNode(LabDirectory& directory, const LabCertificate& certificate, Nod
       desk_(environment_, contributors_, book_, board_, dispatcher_, store_),
       uploads_(settings_.upload_budget_bytes) {
     contributors_.load(store_.invitations(), store_.volunteers(), store_.computers());
-    thread_.start({[this] { tick(); },
-                   [this] {
-                       if (std::exchange(news_, false)) desk_.serve_waiting();
-                       store_.end_turn();
-                   }});
+    LabThread::Hooks hooks;
+    hooks.tick = [this] { tick(); };
+    hooks.end_turn = [this] {
+        if (std::exchange(news_, false)) desk_.serve_waiting();
+        store_.end_turn();
+    };
+    hooks.broken = [this](const std::string& what) {
+        settings_.log(LogLevel::error, "a fault in the lab node itself, please report it: " + what);
+    };
+    thread_.start(std::move(hooks));
     thread_.call([this] { take_up_jobs(); });
     while (thread_.call([this] { return board_.restoring(); }))
         std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -32,6 +32,15 @@ void LabThread::post(std::function<void()> turn) {
     arrived_.notify_one();
 }
 
+void LabThread::take_turn(const std::function<void()>& turn) {
+    try {
+        turn();
+        hooks_.end_turn();
+    } catch (const std::exception& error) {
+        hooks_.broken(error.what());
+    }
+}
+
 void LabThread::run() {
     auto next_tick = std::chrono::steady_clock::now() + tick_interval;
     while (true) {
@@ -42,13 +51,9 @@ void LabThread::run() {
             if (stopping_ && queue_.empty()) return;
             turns.swap(queue_);
         }
-        for (const auto& turn : turns) {
-            turn();
-            hooks_.end_turn();
-        }
+        for (const auto& turn : turns) take_turn(turn);
         if (std::chrono::steady_clock::now() < next_tick) continue;
-        hooks_.tick();
-        hooks_.end_turn();
+        take_turn(hooks_.tick);
         next_tick = std::chrono::steady_clock::now() + tick_interval;
     }
 }

@@ -5,7 +5,9 @@
 #include <deque>
 #include <functional>
 #include <future>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 
 #include "core/error.hpp"
@@ -17,6 +19,8 @@ class LabThread {
     struct Hooks {
         std::function<void()> tick;      // several times a second
         std::function<void()> end_turn;  // after every turn and tick
+        // A turn threw, which none should: what it was doing is lost, the others go on.
+        std::function<void(const std::string& what)> broken;
     };
     LabThread() = default;
     ~LabThread() { stop(); }
@@ -27,7 +31,7 @@ class LabThread {
     // Runs what is queued, then ends. Later turns are dropped.
     void stop();
 
-    // From any thread. The turn may not throw.
+    // From any thread.
     void post(std::function<void()> turn);
     // Runs it as a turn and waits for the answer; what it throws is thrown here. Empty-handed after stop().
     template <typename Function>
@@ -46,6 +50,7 @@ class LabThread {
 
   private:
     void run();
+    void take_turn(const std::function<void()>& turn);
 
     Hooks hooks_;
     std::mutex mutex_;

@@ -85,6 +85,7 @@ void AssignmentBook::restore(Assignment assignment, OpenTask& task) {
     if (assignment.state == AssignmentState::returned) assignment.state = AssignmentState::committed;
     LiveComputer* const computer = contributors_.computer(assignment.computer);
     assert(computer != nullptr);
+    assignment.volunteer = computer->record.volunteer;
     computer->open.insert(assignment.id);
     if (assignment.state == AssignmentState::issued) add_uncommitted(assignment);
     task.claims.push_back(assignment.id);

@@ -26,10 +26,10 @@ using AssignmentNumber = uint64_t;
 // Tables of states: the values are stored and never change.
 #define GOBLIN_MEMBER_STATES(X) X(pending, 0) X(approved, 1) X(banned, 2)
 #define GOBLIN_JOB_STATES(X) X(queued, 0) X(running, 1) X(paused, 2) X(done, 3) X(failed, 4) X(stopped, 5)
-#define GOBLIN_ASSIGNMENT_STATES(X)                                                                      \
-    X(issued, 0)                                                                                         \
-    X(committed, 1) X(returned, 2) X(agreed, 3) X(disagreed, 4) X(expired, 5) X(refused, 6) X(failed, 7) \
-        X(cancelled, 8)
+#define GOBLIN_ASSIGNMENT_STATES(X) \
+    X(issued, 0)                    \
+    X(committed, 1)                 \
+    X(returned, 2) X(agreed, 3) X(disagreed, 4) X(expired, 5) X(refused, 6) X(failed, 7) X(cancelled, 8)
 
 #define GOBLIN_STATE_ENUMERATOR(name, value) name = value,
 #define GOBLIN_STATE_NAME(name, value) \
