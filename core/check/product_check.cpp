@@ -52,6 +52,9 @@ ProductVerdict check_empty_sums(const Tile& tile) {
 ProductVerdict ProductChecker::check(const MatrixSource& a, const MatrixSource& b, const MatrixSource& c,
                                      const ProductCheckOptions& options) {
     expect_fit(a, b, c);
+    if (!(options.escape_probability > 0 && options.escape_probability < 1))
+        throw Error(ErrorKind::usage, "expected an escape probability between 0 and 1, found {}",
+                    options.escape_probability);
     if (const auto reason = parts_->engine->why_no_product(a.dtype()))
         throw Error(ErrorKind::numeric, *reason);
     if (c.rows() == 0 || c.cols() == 0) return {};
@@ -67,14 +70,6 @@ ProductVerdict ProductChecker::check(const MatrixSource& a, const MatrixSource& 
         else
             return check_integers<T>(tile, draws);
     });
-}
-
-uint64_t ProductChecker::memory_bytes(const TensorSpec& a, const TensorSpec& b) const {
-    // The engine's packing, the panels and rows of a recomputation, drawn columns, a block for each thread,
-    // and for each row and column at most 20 words of projections.
-    constexpr uint64_t fixed = uint64_t{256} << 20;
-    const auto lengths = static_cast<uint64_t>(a.shape[0] + a.shape[1] + b.shape[1]);
-    return fixed + lengths * 20 * 2 * sizeof(uint64_t) + parts_->threads.count() * 2 * check_block_bytes;
 }
 
 }  // namespace goblin

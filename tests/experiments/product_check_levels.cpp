@@ -100,7 +100,7 @@ bool run(const Plan& plan, std::mt19937_64& random) {
 
 int run_all(bool shortened, uint64_t seed) {
     const Plan plan =
-        shortened ? Plan{1000, 64, {64, 5000}, 2} : Plan{1000, 256, {64, 1024, 4096, 16384, 65536}, 8};
+        shortened ? Plan{1000, 64, {64, 5000}, 2} : Plan{1000, 128, {64, 1024, 4096, 16384, 65536}, 3};
     std::mt19937_64 random(seed);
     fmt::print("seed {}; {} tiles of {} x {} each; levels in units of the threshold at lambda = 1\n\n", seed,
                plan.tiles, plan.rows, plan.cols);

@@ -209,6 +209,13 @@ class TestProductCheck : public QObject {
         VERIFY_REFUSED(checker.check(a, b, b), "expected a product f32[4, 6] to check, found f32[5, 6]");
     }
 
+    void probabilities_that_are_none_are_refused() {
+        const CheckedProduct product = normal_product<float>(4, 5, 6, seed_);
+        for (const double probability : {0.0, 1.0, -1.0, std::nan("")})
+            VERIFY_REFUSED(product.check({.secret = {}, .escape_probability = probability, .stop = {}}),
+                           "expected an escape probability between 0 and 1");
+    }
+
     void a_stopped_check_throws() {
         std::stop_source stop;
         stop.request_stop();

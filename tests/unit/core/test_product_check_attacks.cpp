@@ -157,6 +157,34 @@ class TestProductCheckAttacks : public QObject {
         expect_convicted(product, "a tiny number in a row of zeros");
     }
 
+    void a_zero_of_the_wrong_sign_is_convicted() {
+        CheckedProduct product = checked_product<float>(m, k, n, [&](Tensor& a, Tensor& b) {
+            families::normal<float>(random_, a, b);
+            for (int64_t row = 0; row < k; ++row) b.as<float>()[static_cast<size_t>(row * n + 17)] = 0;
+        });
+        product.c.as<float>()[33 * n + 17] = -0.0f;
+        const ProductVerdict verdict = product.check(random_());
+        QVERIFY(!verdict.accepted());
+        QVERIFY((*verdict.conviction == ProductConviction{33, 17, 0, 0x80000000}));
+    }
+
+    void one_lie_beside_an_infinity_in_its_own_row_or_column_is_convicted() {
+        constexpr float infinity = std::numeric_limits<float>::infinity();
+        for (const bool in_a : {true, false}) {
+            const CheckedProduct honest = checked_product<float>(m, k, n, [&](Tensor& a, Tensor& b) {
+                families::normal<float>(random_, a, b);
+                (in_a ? a.as<float>()[31 * k + 20] : b.as<float>()[31 * n + 20]) = infinity;
+            });
+            for (const float lie : {-infinity, infinity, canonical_nan<float>(), 0.0f, 1.0f}) {
+                CheckedProduct product(honest.a.clone(), honest.b.clone());
+                float& element = in_a ? product.c.as<float>()[31 * n + 5] : product.c.as<float>()[5 * n + 20];
+                if (bits_of(element) == bits_of(lie)) continue;
+                element = lie;
+                expect_convicted(product, "a lie beside an infinity");
+            }
+        }
+    }
+
     void few_spoilt_rows_stand_out_far_below_the_threshold() {
         // Each residual is some hundred times what rounding gives, and a tenth of λ's threshold.
         CheckedProduct product = checked_product<float>(
@@ -168,8 +196,8 @@ class TestProductCheckAttacks : public QObject {
         QCOMPARE(verdict.conviction->col, 9);
     }
 
-    // The promise itself, measured: an error just above the bound escapes no more often than stated.
-    void an_error_just_above_the_bound_escapes_as_rarely_as_stated() {
+    // The promise itself, measured.
+    void an_error_above_the_bound_that_is_then_stated_is_as_rare_as_promised() {
         constexpr double stated = 0.1;
         constexpr int tries = 200;
         int escaped = 0;
@@ -181,13 +209,13 @@ class TestProductCheckAttacks : public QObject {
             std::copy(honest.a.bytes().begin(), honest.a.bytes().end(), spoilt.a.bytes().begin());
             std::copy(honest.b.bytes().begin(), honest.b.bytes().end(), spoilt.b.bytes().begin());
             std::copy(honest.c.bytes().begin(), honest.c.bytes().end(), spoilt.c.bytes().begin());
-            const double bound = honest.check(options).absolute_bound;
+            const double error = 30 * honest.check(options).absolute_bound;  // rounding is nothing beside it
             // In every row, so that none stands out and no recomputation of the worst decides.
             const auto col = static_cast<int64_t>(random_() % n);
             for (int64_t row = 0; row < m; ++row)
-                spoilt.c.as<float>()[static_cast<size_t>(row * n + col)] += static_cast<float>(bound);
+                spoilt.c.as<float>()[static_cast<size_t>(row * n + col)] += static_cast<float>(error);
             const ProductVerdict verdict = spoilt.check(options);
-            escaped += verdict.accepted() && verdict.absolute_bound < 0.9 * bound;
+            escaped += verdict.accepted() && verdict.absolute_bound < error;
         }
         QVERIFY2(escaped <= stated * tries + 4 * std::sqrt(stated * tries),
                  qPrintable(QString::number(escaped)));
