@@ -128,8 +128,9 @@ class AdminServer::Connection final : public Watched, public std::enable_shared_
     }
     void wind_down() override {
         ends_ = true;
-        if (idle_) end_now();
+        if (idle_since_) end_now();
     }
+    std::optional<Clock::time_point> idle_since() const override { return idle_since_; }
     void end_now() override {
         over_ = true;
         boost::system::error_code ignored;
@@ -158,7 +159,8 @@ class AdminServer::Connection final : public Watched, public std::enable_shared_
             }
             searched = input_.size();
             if (searched > admin_call_bytes) co_return std::optional<std::string>(std::move(input_));
-            idle_ = input_.empty();
+            idle_since_.reset();
+            if (input_.empty()) idle_since_ = Clock::now();
             if (searched == 0)
                 deadline_ = Clock::time_point::max();
             else if (deadline_ == Clock::time_point::max())
@@ -174,7 +176,7 @@ class AdminServer::Connection final : public Watched, public std::enable_shared_
     }
 
     asio::awaitable<std::string> answer(std::string_view line) {
-        idle_ = false;
+        idle_since_.reset();
         Pending<std::string> pending(wake_, thread_.mailbox());
         std::shared_ptr<AdminRequest> request;
         try {
@@ -235,7 +237,7 @@ class AdminServer::Connection final : public Watched, public std::enable_shared_
     Wake wake_;
     std::string input_;  // arrived and not yet used, at most a line and a piece
     Clock::time_point deadline_ = Clock::time_point::max();
-    bool idle_ = true;
+    std::optional<Clock::time_point> idle_since_;
     bool ends_ = false;  // after the call at hand
     bool over_ = false;  // now
     bool watching_ = false;

@@ -114,11 +114,12 @@ void HttpStream::look(Clock::time_point now) {
 
 void HttpStream::wind_down() {
     winding_down_ = true;
-    if (idle_) end_now();
+    if (idle_since_ || reading_) end_now();
 }
 
 void HttpStream::end_now() {
-    tls_.end("the service stops");
+    idle_since_.reset();
+    tls_.end("the service stops or has no room");
     wake_.notify();
 }
 
@@ -149,10 +150,10 @@ void HttpStream::set_body_deadline() {
 }
 
 asio::awaitable<void> HttpStream::handshake() {
-    idle_ = true;
+    idle_since_ = Clock::now();
     set_deadline(limits_.handshake_ms, "the TLS handshake took too long");
     co_await tls_.handshake();
-    idle_ = false;
+    idle_since_.reset();
 }
 
 bool HttpStream::fill_input() {
@@ -173,10 +174,10 @@ asio::awaitable<std::optional<RequestHead>> HttpStream::read_head() {
     if (input_.empty()) {
         std::vector<uint8_t>().swap(input_);
         tls_.rest();
-        idle_ = true;
+        idle_since_ = Clock::now();
         set_deadline(limits_.idle_ms, "no request for a long time");
         while (!fill_input()) co_await tls_.wait_readable();
-        idle_ = false;
+        idle_since_.reset();
     }
     set_deadline(limits_.header_ms, "the head of a request took too long");
     size_t searched = 0;
@@ -199,7 +200,9 @@ asio::awaitable<std::optional<RequestHead>> HttpStream::read_head() {
                           fmt::format("expected a request's head of at most {} bytes, found more",
                                       limits_.header_bytes));
         searched = text.size() - std::min(text.size(), end_mark.size() - 1);
+        reading_ = true;
         while (!fill_input()) co_await tls_.wait_readable();
+        reading_ = false;
     }
 }
 
@@ -211,16 +214,19 @@ asio::awaitable<void> HttpStream::say_continue() {
 
 asio::awaitable<size_t> HttpStream::read_piece(std::span<uint8_t> buffer) {
     assert(body_left_ > 0 && !buffer.empty());
+    if (winding_down_) throw ConnectionEnd{"the service stops"};
     wait_for_body();
     co_await say_continue();
     const auto room = buffer.first(std::min<uint64_t>(buffer.size(), body_left_));
     size_t taken = std::min(input_.size(), room.size());
     std::copy_n(input_.begin(), taken, room.begin());
     input_.erase(input_.begin(), input_.begin() + static_cast<ptrdiff_t>(taken));
+    reading_ = true;
     while (taken == 0) {
         taken = tls_.read_now(room);
         if (taken == 0) co_await tls_.wait_readable();
     }
+    reading_ = false;
     body_waited_ += Clock::now() - body_wait_began_;
     body_left_ -= taken;
     body_moved_ += taken;

@@ -71,6 +71,7 @@ class HttpStream final : public Watched, public std::enable_shared_from_this<Htt
     void look(Clock::time_point now) override;
     void wind_down() override;
     void end_now() override;
+    std::optional<Clock::time_point> idle_since() const override { return idle_since_; }
 
   private:
     asio::awaitable<void> wait_for_value(bool watch_peer);
@@ -99,7 +100,8 @@ class HttpStream final : public Watched, public std::enable_shared_from_this<Htt
     bool continue_due_ = false;
     bool head_only_ = false;  // the request was a HEAD
     bool keep_alive_ = true;
-    bool idle_ = false;
+    std::optional<Clock::time_point> idle_since_;
+    bool reading_ = false;  // within a request
     bool winding_down_ = false;
     bool waiting_ = false;   // for the lab
     bool watching_ = false;  // a wait for the peer's bytes is under way

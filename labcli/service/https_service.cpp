@@ -90,6 +90,10 @@ ServiceLimits adapted(ServiceLimits limits) {
     return limits;
 }
 
+uint64_t spare_connections(const ServiceLimits& limits) {
+    return std::min<uint64_t>(16, limits.connections_total / 4);
+}
+
 Peer peer_of(const tcp::endpoint& endpoint) {
     auto address = endpoint.address();
     if (address.is_v6() && address.to_v6().is_v4_mapped())
@@ -183,6 +187,9 @@ class HttpsService::State {
         const tcp::endpoint remote = socket.remote_endpoint(error);
         if (error) return;
         Peer peer = peer_of(remote);
+        // Connections that only lie there give way before there is no room left for others.
+        if (admission_.taken(Resource::connection) + spare_connections(limits_) >= limits_.connections_total)
+            thread.mailbox()->post([&thread] { thread.end_longest_idle(); });
         auto share = admission_.take(Resource::connection, peer.address, 1);
         if (!share) {
             log(LogLevel::debug, fmt::format("connection of {}: refused, too many are open", peer.address));

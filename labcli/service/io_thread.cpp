@@ -70,6 +70,18 @@ void IoThread::remove(Watched& connection) {
     end_if_empty();
 }
 
+void IoThread::end_longest_idle() {
+    Watched* longest = nullptr;
+    auto since = Clock::time_point::max();
+    for (Watched* connection : connections_) {
+        const auto idle = connection->idle_since();
+        if (!idle || *idle >= since) continue;
+        longest = connection;
+        since = *idle;
+    }
+    if (longest) longest->end_now();
+}
+
 void IoThread::end_if_empty() {
     if (!connections_.empty()) return;
     look_timer_.cancel();

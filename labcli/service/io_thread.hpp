@@ -8,6 +8,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <unordered_set>
 #include <utility>
@@ -45,9 +46,11 @@ class Watched {
     virtual ~Watched() = default;
     // Ends what is past its deadline.
     virtual void look(Clock::time_point now) = 0;
-    // The service stops: end when idle, else after the request at hand.
+    // The service stops: end, unless a request has arrived whole; then end after its reply.
     virtual void wind_down() = 0;
     virtual void end_now() = 0;
+    // Since when it waits for its peer to ask something; nothing while a request is under way.
+    virtual std::optional<Clock::time_point> idle_since() const = 0;
 };
 
 class IoThread {
@@ -68,6 +71,8 @@ class IoThread {
     // On this thread.
     void add(Watched& connection);
     void remove(Watched& connection);
+    // Makes room for others.
+    void end_longest_idle();
     bool stopping() const { return stopping_; }
 
   private:

@@ -22,6 +22,7 @@ namespace {
 constexpr size_t write_slice_bytes = size_t{256} << 10;
 // A peer that makes us answer protocol messages without reading the answers gets no further than this.
 constexpr size_t largest_unsent_bytes = size_t{1} << 20;
+constexpr size_t record_bytes = 512;  // at most what TLS adds to a short piece
 constexpr size_t read_ahead_bytes = size_t{64} << 10;
 constexpr size_t resting_bytes = size_t{16} << 10;
 
@@ -97,7 +98,9 @@ int TlsStream::collect(BIO* bio, const char* data, int size) {
     const auto length = static_cast<size_t>(size);
     if (unsent.size() + length > largest_unsent_bytes) return -1;
     try {
-        unsent.insert(unsent.end(), data, data + length);
+        const auto* bytes =
+            reinterpret_cast<const uint8_t*>(data);  // the vector's own type: one copy, not a loop
+        unsent.insert(unsent.end(), bytes, bytes + length);
     } catch (const std::bad_alloc&) {
         return -1;
     }
@@ -211,6 +214,7 @@ asio::awaitable<void> TlsStream::write(std::span<const uint8_t> bytes,
                                        const std::function<void(size_t)>& on_sent) {
     while (!bytes.empty()) {
         const auto slice = bytes.first(std::min(bytes.size(), write_slice_bytes));
+        unsent_.reserve(slice.size() + slice.size() / 64 + record_bytes);
         ERR_clear_error();
         errno = 0;
         size_t taken = 0;

@@ -16,7 +16,8 @@ struct Upload {
     uint64_t size_bytes = 0;
     uint64_t held = 0;
     std::optional<LeafDecoder> decoder;
-    std::vector<uint8_t> piece;
+    std::vector<uint8_t> piece;  // the next bytes of the stream are its first `filled`
+    size_t filled = 0;
 };
 
 void begin(Upload& upload, UploadTurns& turns, const Caller& caller, const Digest& digest) {
@@ -32,8 +33,7 @@ void begin(Upload& upload, UploadTurns& turns, const Caller& caller, const Diges
 }
 
 void take_piece(Upload& upload) {
-    upload.turn->run([&] { upload.decoder->add(upload.piece); });
-    upload.piece.clear();
+    upload.turn->run([&] { upload.decoder->add(std::span(upload.piece).first(upload.filled)); });
 }
 
 // Waits for a job, turning what the contributor did wrong into a refusal.
@@ -68,27 +68,15 @@ asio::awaitable<std::shared_ptr<Upload>> open_upload(RequestAtHand& request, con
     co_return upload;
 }
 
-// Reads the body, handing it to the blob threads piece by piece; the socket holds back what they can't take.
+// What has arrived goes to the blob threads at once, so that whole leaves are kept whenever the connection
+// breaks; while they are busy the socket collects more, or holds the peer back.
 asio::awaitable<void> take_body(RequestAtHand& request, std::shared_ptr<Upload> upload) {
     HttpStream& stream = request.stream;
-    BlobThreads& threads = request.parts.blob_threads;
+    upload->piece.resize(std::min<uint64_t>(piece_bytes, stream.body_left()));
     while (stream.body_left() > 0) {
-        std::string lost;
-        std::vector<uint8_t>& piece = upload->piece;
-        size_t filled = 0;
-        piece.resize(std::min<uint64_t>(piece_bytes, stream.body_left()));
-        try {
-            while (filled < piece.size()) {
-                const size_t taken = co_await stream.read_piece(std::span(piece).subspan(filled));
-                filled += taken;
-            }
-        } catch (const ConnectionEnd& end) {
-            lost = end.reason;
-        }
-        piece.resize(filled);
-        auto writing = start_blob_job(threads, stream, upload, take_piece);
-        // What arrived before the connection broke is kept; nobody waits for it.
-        if (!lost.empty()) throw ConnectionEnd{lost};
+        const size_t taken = co_await stream.read_piece(upload->piece);
+        upload->filled = taken;
+        auto writing = start_blob_job(request.parts.blob_threads, stream, upload, take_piece);
         co_await finish_step(stream, writing);
     }
 }

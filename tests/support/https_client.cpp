@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 
 #include "core/error.hpp"
@@ -79,6 +80,7 @@ struct FreeSsl {
 // One for all clients: making one takes longer than a handshake.
 SSL_CTX* shared_context() {
     static const std::unique_ptr<SSL_CTX, FreeSsl> made = [] {
+        std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes to sockets without MSG_NOSIGNAL
         std::unique_ptr<SSL_CTX, FreeSsl> context(SSL_CTX_new(TLS_client_method()));
         SSL_CTX_set_mode(context.get(), SSL_MODE_AUTO_RETRY);
         SSL_CTX_set_read_ahead(context.get(), 1);
@@ -148,6 +150,14 @@ void HttpsClient::disconnect() {
     connection_.reset();
 }
 
+void HttpsClient::reset() {
+    assert(connection_);
+    const linger at_once{1, 0};
+    setsockopt(connection_->socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    if (connection_->ssl) SSL_set_quiet_shutdown(connection_->ssl.get(), 1);
+    connection_.reset();
+}
+
 void HttpsClient::connect_without_tls() {
     connection_ = std::make_unique<Connection>();
     connection_->socket = open_socket(settings_);
@@ -158,6 +168,7 @@ void HttpsClient::connect() {
     connection_->ssl.reset(SSL_new(shared_context()));
     SSL* const ssl = connection_->ssl.get();
     if (settings_.tls_version != 0) {
+        SSL_set_security_level(ssl, 0);  // also versions that OpenSSL itself would not speak
         SSL_set_min_proto_version(ssl, settings_.tls_version);
         SSL_set_max_proto_version(ssl, settings_.tls_version);
     }

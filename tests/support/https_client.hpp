@@ -44,6 +44,8 @@ class HttpsClient {
     void connect();
     void connect_without_tls();
     void disconnect();
+    // Goes away without goodbye, by a TCP reset.
+    void reset();
     bool connected() const;
 
     // Connects when it isn't; tries once more when a kept connection turns out to be closed. `headers`: whole

@@ -20,17 +20,20 @@ using BytesOfBlob = std::vector<std::byte>;
 
 class FakeSource final : public BlobSource {
   public:
-    explicit FakeSource(const BytesOfBlob& bytes) : bytes_(bytes) {}
+    FakeSource(const BytesOfBlob& bytes, std::atomic<uint64_t>& leaves_read)
+        : bytes_(bytes), leaves_read_(leaves_read) {}
     uint64_t size_bytes() const override { return bytes_.size(); }
     void read_leaf(uint64_t index, std::span<std::byte> leaf) override {
         if (index == fails_at)
             throw Error(ErrorKind::io, "expected to read leaf {}, found a broken disk", index);
-        std::memcpy(leaf.data(), bytes_.data() + index * leaf_size_bytes, leaf.size());
+        if (!leaf.empty()) std::memcpy(leaf.data(), bytes_.data() + index * leaf_size_bytes, leaf.size());
+        ++leaves_read_;
     }
     uint64_t fails_at = UINT64_MAX;
 
   private:
     const BytesOfBlob& bytes_;
+    std::atomic<uint64_t>& leaves_read_;
 };
 
 struct FakeUpload {
@@ -48,7 +51,8 @@ class FakeSink final : public BlobSink {
     void write_leaf(uint64_t index, std::span<const std::byte> leaf) override {
         if (index != upload_.held)
             throw Error(ErrorKind::failed, "expected leaf {}, found {}", upload_.held.load(), index);
-        std::memcpy(upload_.bytes.data() + index * leaf_size_bytes, leaf.data(), leaf.size());
+        if (!leaf.empty())
+            std::memcpy(upload_.bytes.data() + index * leaf_size_bytes, leaf.data(), leaf.size());
         ++upload_.held;
     }
 
@@ -56,7 +60,8 @@ class FakeSink final : public BlobSink {
     FakeUpload& upload_;
 };
 
-// What a test sets up before the service starts is read without a lock afterwards.
+// What a test sets up before the service starts is read without a lock afterwards; uploads can be added
+// later.
 class FakeDoor final : public ContributorDoor {
   public:
     using OnExchange = std::function<void(const Caller&, ExchangeRequest, Done<ExchangeReply>)>;
@@ -65,8 +70,14 @@ class FakeDoor final : public ContributorDoor {
     OnExchange on_exchange;
     std::map<Digest, BytesOfBlob> blobs;
     uint64_t source_fails_at = UINT64_MAX;
-    std::map<Digest, std::unique_ptr<FakeUpload>> uploads;
     std::atomic<uint64_t> exchanges = 0;
+    std::atomic<uint64_t> leaves_read = 0;
+    std::atomic<uint64_t> sources_opened = 0;
+
+    FakeUpload& expect_upload(const Digest& digest, uint64_t size_bytes) {
+        const std::lock_guard lock(mutex_);
+        return *uploads_.emplace(digest, std::make_unique<FakeUpload>(size_bytes)).first->second;
+    }
 
     LabInfo info() override {
         LabInfo info;
@@ -93,21 +104,21 @@ class FakeDoor final : public ContributorDoor {
         const auto found = blobs.find(digest);
         if (found == blobs.end())
             return done(Refusal{404, {"blob", "expected an input of an open assignment"}, 0});
-        auto source = std::make_shared<FakeSource>(found->second);
+        auto source = std::make_shared<FakeSource>(found->second, leaves_read);
+        ++sources_opened;
         source->fails_at = source_fails_at;
         done(std::shared_ptr<BlobSource>(std::move(source)));
     }
     void open_upload(const Caller& caller, const Digest& digest,
                      Done<std::shared_ptr<BlobSink>> done) override {
         if (!known(caller)) return done(stranger());
-        const auto found = uploads.find(digest);
-        if (found == uploads.end())
-            return done(Refusal{403, {"blob", "expected a digest that was asked for"}, 0});
-        done(std::shared_ptr<BlobSink>(std::make_shared<FakeSink>(*found->second)));
+        FakeUpload* const upload = find_upload(digest);
+        if (!upload) return done(Refusal{403, {"blob", "expected a digest that was asked for"}, 0});
+        done(std::shared_ptr<BlobSink>(std::make_shared<FakeSink>(*upload)));
     }
     void finish_upload(const Caller&, const Digest& digest, std::shared_ptr<BlobSink>,
                        Done<Nothing> done) override {
-        uploads.at(digest)->finished = true;
+        find_upload(digest)->finished = true;
         done(Nothing{});
     }
 
@@ -119,6 +130,14 @@ class FakeDoor final : public ContributorDoor {
     }
 
   private:
+    FakeUpload* find_upload(const Digest& digest) {
+        const std::lock_guard lock(mutex_);
+        const auto found = uploads_.find(digest);
+        return found == uploads_.end() ? nullptr : found->second.get();
+    }
+    std::mutex mutex_;
+    std::map<Digest, std::unique_ptr<FakeUpload>> uploads_;
+
     bool known(const Caller& caller) const { return caller.credential == credential; }
     static Refusal stranger() {
         return {401, {"credential", "expected a credential of this lab, found another"}, 0};
