@@ -130,10 +130,9 @@ class Upload : public std::enable_shared_from_this<Upload> {
         handlers.head = [self](const ResponseHead& head) { self->head_ = head; };
         handlers.done = [self] {
             self->guarded([&] {
-                if (self->head_.status != 200)
-                    self->end(outcome_of(refusal_of(self->head_, {})));
-                else
-                    self->go_on();
+                if (self->head_.status == 200) return self->go_on();
+                if (self->head_.status == 409) return self->end({});  // all of it has arrived before
+                self->end(outcome_of(refusal_of(self->head_, {})));
             });
         };
         handlers.failed = [self](const Error& error) { self->end(outcome_of(error)); };

@@ -12,6 +12,9 @@ namespace {
 
 constexpr uint64_t answer_ms = 25'000;  // for the lab's own work and the way, beside what it waits on purpose
 static_assert(limits::exchange_wait_ms + answer_ms < limits::silence_ms);
+// The lab answers a listening exchange when a newer one comes. One that isn't answered by then came after it,
+// over a connection that took its time, and says what isn't true any more.
+constexpr int stale_after_ms = 1'000;
 constexpr uint64_t update_ms = 3'600'000;
 constexpr uint64_t longest_pause_ms = 86'400'000;
 
@@ -34,6 +37,8 @@ ExchangeLanes::ExchangeLanes(LabAddress address, const Credential& credential, E
       connections_{HttpConnection(address_), HttpConnection(address_)} {
     pause_.setSingleShot(true);
     listen_later_.setSingleShot(true);
+    stale_.setSingleShot(true);
+    connect(&stale_, &QTimer::timeout, this, &ExchangeLanes::drop_stale_listening);
     connect(&pause_, &QTimer::timeout, this, &ExchangeLanes::pause_over);
     connect(&listen_later_, &QTimer::timeout, this, [this] { events_.free(); });
 }
@@ -84,6 +89,10 @@ void ExchangeLanes::received(Lane lane, const Bytes& body) {
     back_off_.succeeded();
     const Flight landed = std::move(*flight(lane));
     flight(lane).reset();
+    if (lane == Lane::speak) {
+        spoken_ = landed.request.sequence;
+        if (flight(Lane::listen)) stale_.start(stale_after_ms);
+    }
     events_.answered(lane, landed.request, std::move(reply));
 }
 
@@ -106,6 +115,13 @@ void ExchangeLanes::pause_over() {
     events_.free();
 }
 
+void ExchangeLanes::drop_stale_listening() {
+    if (!flight(Lane::listen) || flight(Lane::listen)->request.sequence > spoken_) return;
+    connections_[static_cast<size_t>(Lane::listen)].abort();
+    flight(Lane::listen).reset();
+    events_.free();
+}
+
 void ExchangeLanes::listen_after(uint64_t ms) {
     if (ms > 0)
         listen_later_.start(static_cast<int>(std::min(ms, longest_pause_ms)));
@@ -116,8 +132,7 @@ void ExchangeLanes::listen_after(uint64_t ms) {
 void ExchangeLanes::close() {
     for (HttpConnection& connection : connections_) connection.abort();
     for (auto& flown : flights_) flown.reset();
-    pause_.stop();
-    listen_later_.stop();
+    for (QTimer* timer : {&pause_, &listen_later_, &stale_}) timer->stop();
 }
 
 }  // namespace goblin::worker

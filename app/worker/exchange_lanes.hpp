@@ -68,6 +68,7 @@ class ExchangeLanes : public QObject {
     void received(Lane lane, const Bytes& body);
     void lost(Lane lane, uint64_t wait_ms);
     void pause_over();
+    void drop_stale_listening();
 
     LabAddress address_;
     Credential credential_;
@@ -79,6 +80,8 @@ class ExchangeLanes : public QObject {
     BackOff back_off_;
     QTimer pause_;
     QTimer listen_later_;
+    uint64_t spoken_ = 0;  // the sequence of the latest speaking exchange that was answered
+    QTimer stale_;
 };
 
 }  // namespace goblin::worker
