@@ -109,10 +109,12 @@ std::string report_text(const json& status) {
         text += fmt::format("\nchecked rows: {}, of which recomputed exactly: {}",
                             verification["rows_checked"].get<uint64_t>(),
                             verification["rows_recomputed"].get<uint64_t>());
-    if (verification.contains("delta"))
-        text +=
-            fmt::format("\nbound delta: an element is off by more than {:.3g} with probability at most 1e-6",
-                        verification["delta"].get<double>());
+    if (verification.contains("delta")) {
+        const json& delta = verification["delta"];  // null where nothing can be promised: infinity has no JSON
+        text += delta.is_number() ? fmt::format("\nbound delta: no element is off by more than {:.3g}, except with probability 1e-6",
+                                                delta.get<double>())
+                                  : std::string("\nbound delta: none can be promised for these operands; use --verify recompute");
+    }
     if (const auto disputes = verification["disputes"].get<uint64_t>(); disputes > 0)
         text += fmt::format("\nwrong or disputed results found and kept out: {} (goblin-lab job logs {})",
                             disputes, status["id"].get<uint64_t>());

@@ -121,7 +121,7 @@ json job_submit(LabNode& node, const json& arguments) {
         record.created_at_ms = parts.environment.wall_ms();
         const JobId id = record.id;
         parts.store.event(id, "submitted: " + submission.summary.text);
-        parts.board.add(std::move(record), plan, {}, {});
+        parts.board.add(std::move(record), plan, {});
         return id;
     });
     return answer;

@@ -114,8 +114,8 @@ void LabNode::take_up_jobs() {
         try {
             auto plan = job_kind(job.kind).open(nlohmann::json::parse(job.specification), false);
             settings_.log(LogLevel::info, fmt::format("job {}: taken up where it was left", id));
-            board_.add(std::move(job), std::move(plan), store_.accepted_tasks(id),
-                       store_.open_assignments(id));
+            board_.add(std::move(job), std::move(plan),
+                       {store_.accepted_tasks(id), store_.open_assignments(id), store_.agreed_results(id)});
         } catch (const std::exception& error) {
             settings_.log(LogLevel::error, fmt::format("job {}: {}", id, error.what()));
             job.state = JobState::failed;

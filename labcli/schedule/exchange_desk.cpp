@@ -200,7 +200,8 @@ Receipt ExchangeDesk::receipt_for_closed(const LiveComputer& computer, const Res
         return refused(result, "expected an assignment of this computer, found none of that id");
     // Sent again because the reply was lost: what it meant has been told, or will be in this reply.
     const bool committed_again = result.kind == ResultKind::committed && closed->digests == result.digests;
-    if (!closed->digests.empty() && (committed_again || result.kind == ResultKind::data)) return {result.assignment, ReceiptKind::repeated, {}};
+    if (!closed->digests.empty() && (committed_again || result.kind == ResultKind::data))
+        return {result.assignment, ReceiptKind::repeated, {}};
     return refused(result, fmt::format("the assignment is over ({})", name_of(closed->state)));
 }
 

@@ -25,13 +25,7 @@ struct Job {
     uint64_t starved_since_ms = 0;  // somebody wanted tasks and was eligible for none of those left; 0: no
     uint64_t short_of_volunteers_since_ms = 0;  // 0: not short
 
-    // For reports.
-    uint64_t rows_checked = 0;
-    uint64_t rows_recomputed = 0;
-    double delta = 0;
-    uint64_t recomputed_by_lab = 0;
-    uint64_t disputes = 0;
-    std::unordered_map<VolunteerId, uint64_t> accepted_by;
+    std::unordered_map<VolunteerId, uint64_t> agreed_results;
 
     Job(JobRecord stored, std::shared_ptr<Plan> opened, const std::vector<TaskNumber>& accepted,
         uint64_t now_ms)

@@ -55,15 +55,15 @@ Job* JobBoard::find_running(JobId id) {
     return job != nullptr && job->record.state == JobState::running ? job : nullptr;
 }
 
-void JobBoard::add(JobRecord record, std::shared_ptr<Plan> plan, const std::vector<TaskNumber>& accepted,
-                   std::vector<Assignment> open) {
+void JobBoard::add(JobRecord record, std::shared_ptr<Plan> plan, Past past) {
     const JobId id = record.id;
     last_id_ = std::max(last_id_, id);
     record.state = JobState::running;
-    Job& job = jobs_.try_emplace(id, std::move(record), std::move(plan), accepted, environment_.now_ms())
+    Job& job = jobs_.try_emplace(id, std::move(record), std::move(plan), past.accepted, environment_.now_ms())
                    .first->second;
     journal_.job(job.record);
-    if (!open.empty()) restore_assignments(job, std::move(open));
+    job.agreed_results = std::move(past.agreed_results);
+    if (!past.open.empty()) restore_assignments(job, std::move(past.open));
     prepare(job);
     finish_if_complete(job);
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "labcli/jobs/capacity.hpp"
@@ -25,9 +26,14 @@ class JobBoard {
     Job* find(JobId id);
     Job* find_running(JobId id);
 
-    // Takes over a job: new, or from before a restart with its accepted tasks and open assignments.
-    void add(JobRecord record, std::shared_ptr<Plan> plan, const std::vector<TaskNumber>& accepted,
-             std::vector<Assignment> open);
+    // What is known of a job from before a restart.
+    struct Past {
+        std::vector<TaskNumber> accepted;
+        std::vector<Assignment> open;
+        std::unordered_map<VolunteerId, uint64_t> agreed_results;
+    };
+    // Takes over a job, new or from before a restart.
+    void add(JobRecord record, std::shared_ptr<Plan> plan, Past past);
     // One that was over before the lab node started.
     void add_ended(JobRecord record);
     // Whether open assignments of some job are still being taken up: until then nobody's results can be

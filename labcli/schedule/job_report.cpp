@@ -23,7 +23,7 @@ std::string names_of_computers(Contributors& contributors, VolunteerId volunteer
 json report_of(const Job& job, Contributors& contributors, uint64_t now_ms) {
     const PolicyChoice& choice = job.record.choice;
     json by = json::array();
-    for (const auto& [volunteer, tasks] : job.accepted_by)
+    for (const auto& [volunteer, tasks] : job.agreed_results)
         by.push_back({{"volunteer", volunteer},
                       {"computers", names_of_computers(contributors, volunteer)},
                       {"results", tasks}});
@@ -45,13 +45,13 @@ json report_of(const Job& job, Contributors& contributors, uint64_t now_ms) {
                      {"replicas", job.replicas()},
                      {"promise", promise_text(choice.resolved, choice.replicas, !job.has_floats)},
                      {"bits_promised", choice.resolved != Policy::product || !job.has_floats},
-                     {"disputes", job.disputes},
-                     {"tasks_computed_by_lab", job.recomputed_by_lab}}}};
+                     {"disputes", job.record.tally.disputes},
+                     {"tasks_computed_by_lab", job.record.tally.computed_by_lab}}}};
     if (done_here > 0) report["left_s"] = elapsed_s / done_here * left;
     if (choice.resolved == Policy::product) {
-        report["verification"]["rows_checked"] = job.rows_checked;
-        report["verification"]["rows_recomputed"] = job.rows_recomputed;
-        if (job.has_floats) report["verification"]["delta"] = job.delta;
+        report["verification"]["rows_checked"] = job.record.tally.rows_checked;
+        report["verification"]["rows_recomputed"] = job.record.tally.rows_recomputed;
+        if (job.has_floats) report["verification"]["delta"] = job.record.tally.delta;
     }
     return report;
 }

@@ -84,6 +84,16 @@ struct Computer {
     uint64_t speed_flops = 0;  // measured by the lab; 0: not yet
 };
 
+// What verifying a job found so far.
+struct VerificationTally {
+    uint64_t rows_checked = 0;  // by the product check
+    uint64_t rows_recomputed = 0;
+    double delta = 0;  // the largest bound that the product check promised
+    uint64_t disputes = 0;
+    uint64_t computed_by_lab = 0;  // tasks that contributors failed at
+    friend bool operator==(const VerificationTally&, const VerificationTally&) = default;
+};
+
 struct JobRecord {
     JobId id = 0;
     std::string kind;
@@ -92,6 +102,7 @@ struct JobRecord {
     uint64_t tasks = 0;
     JobState state = JobState::queued;
     std::string reason;
+    VerificationTally tally;
     std::string report;  // JSON: who computed what, how it was verified; written when the job ends
     uint64_t created_at_ms = 0;
     uint64_t ended_at_ms = 0;

@@ -54,6 +54,11 @@ Statement& Statement::bind(int64_t value) {
     return *this;
 }
 
+Statement& Statement::bind(double value) {
+    expect(sqlite3_bind_double(prepared_, ++bound_, value));
+    return *this;
+}
+
 Statement& Statement::bind(std::string_view text) {
     expect(
         sqlite3_bind_text(prepared_, ++bound_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT));
@@ -87,6 +92,10 @@ void Statement::run() {
 
 int64_t Statement::integer(int column) const {
     return sqlite3_column_int64(prepared_, column);
+}
+
+double Statement::real(int column) const {
+    return sqlite3_column_double(prepared_, column);
 }
 
 std::string Statement::text(int column) const {

@@ -27,6 +27,7 @@ class Statement {
     // Values go to ?1, ?2, … in the order of the calls.
     Statement& bind(int64_t value);
     Statement& bind(uint64_t value) { return bind(static_cast<int64_t>(value)); }
+    Statement& bind(double value);
     Statement& bind(std::string_view text);
     Statement& bind(std::span<const uint8_t> blob);
     Statement& bind_null();
@@ -39,6 +40,7 @@ class Statement {
     // Columns count from 0.
     int64_t integer(int column) const;
     uint64_t natural(int column) const { return static_cast<uint64_t>(integer(column)); }
+    double real(int column) const;
     std::string text(int column) const;
     std::vector<uint8_t> blob(int column) const;
 

@@ -124,8 +124,9 @@ std::vector<Computer> Store::computers() {
 
 std::vector<JobRecord> Store::jobs() {
     Statement query = read_database_.statement(
-        "SELECT id,kind,spec,policy,resolved,replicas,tasks,state,reason,report,created_at,ended_at FROM "
-        "job");
+        "SELECT "
+        "id,kind,spec,policy,resolved,replicas,tasks,state,reason,report,created_at,ended_at,rows_checked,"
+        "rows_recomputed,delta,disputes,computed_by_lab FROM job");
     std::vector<JobRecord> all;
     while (query.step()) {
         JobRecord& job = all.emplace_back();
@@ -140,6 +141,8 @@ std::vector<JobRecord> Store::jobs() {
         job.report = query.text(9);
         job.created_at_ms = query.natural(10);
         job.ended_at_ms = query.natural(11);
+        job.tally = {query.natural(12), query.natural(13), query.real(14), query.natural(15),
+                     query.natural(16)};
     }
     return all;
 }
@@ -150,6 +153,16 @@ std::vector<TaskNumber> Store::accepted_tasks(JobId job) {
     std::vector<TaskNumber> tasks;
     while (query.step()) tasks.push_back(query.natural(0));
     return tasks;
+}
+
+std::unordered_map<VolunteerId, uint64_t> Store::agreed_results(JobId job) {
+    Statement query = read_database_.statement(
+        "SELECT computer.volunteer,count(*) FROM assignment JOIN computer ON computer.id=assignment.computer "
+        "WHERE assignment.job=?1 AND assignment.state=?2 GROUP BY computer.volunteer");
+    query.bind(job).bind(static_cast<uint64_t>(AssignmentState::agreed));
+    std::unordered_map<VolunteerId, uint64_t> results;
+    while (query.step()) results.emplace(query.natural(0), query.natural(1));
+    return results;
 }
 
 std::vector<Assignment> Store::open_assignments(JobId job) {
@@ -302,16 +315,21 @@ void Store::job(const JobRecord& job) {
     turn_.changes.push_back([job](Database& database) {
         Statement statement = database.statement(
             "INSERT INTO "
-            "job(id,kind,spec,policy,resolved,replicas,tasks,state,reason,report,created_at,ended_at) "
-            "VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12) ON CONFLICT(id) DO UPDATE SET "
-            "resolved=?5,state=?8,reason=?9,report=?10,"
-            "ended_at=?12");
+            "job(id,kind,spec,policy,resolved,replicas,tasks,state,reason,report,created_at,ended_at,"
+            "rows_checked,rows_recomputed,delta,disputes,computed_by_lab) "
+            "VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17) ON CONFLICT(id) DO UPDATE "
+            "SET "
+            "resolved=?5,state=?8,reason=?9,report=?10,ended_at=?12,rows_checked=?13,rows_recomputed=?14,"
+            "delta=?15,"
+            "disputes=?16,computed_by_lab=?17");
         statement.bind(job.id).bind(std::string_view(job.kind)).bind(std::string_view(job.specification));
         statement.bind(static_cast<uint64_t>(job.choice.policy))
-            .bind(static_cast<uint64_t>(job.choice.resolved))
-            .bind(job.choice.replicas);
-        statement.bind(job.tasks).bind(static_cast<uint64_t>(job.state)).bind(std::string_view(job.reason));
-        statement.bind(std::string_view(job.report)).bind(job.created_at_ms).bind(job.ended_at_ms).run();
+            .bind(static_cast<uint64_t>(job.choice.resolved));
+        statement.bind(job.choice.replicas).bind(job.tasks).bind(static_cast<uint64_t>(job.state));
+        statement.bind(std::string_view(job.reason)).bind(std::string_view(job.report));
+        statement.bind(job.created_at_ms).bind(job.ended_at_ms);
+        statement.bind(job.tally.rows_checked).bind(job.tally.rows_recomputed).bind(job.tally.delta);
+        statement.bind(job.tally.disputes).bind(job.tally.computed_by_lab).run();
     });
 }
 

@@ -34,6 +34,8 @@ class Store final : public Journal {
     std::vector<JobRecord> jobs();
     std::vector<TaskNumber> accepted_tasks(JobId job);
     std::vector<Assignment> open_assignments(JobId job);
+    // Verified results by volunteer.
+    std::unordered_map<VolunteerId, uint64_t> agreed_results(JobId job);
     AssignmentNumber next_assignment_number();
     // An assignment by its number, for answers to late repetitions.
     std::optional<Assignment> assignment(AssignmentNumber number);

@@ -109,20 +109,27 @@ void Judge::take_answer(const VerifyAnswer& answer) {
         broken_(*job, answer.error);
         return;
     }
-    job->rows_checked += answer.rows_checked;
-    job->rows_recomputed += answer.rows_recomputed;
-    job->delta = std::max(job->delta, answer.delta);
     const bool dispute =
         std::any_of(answer.findings.begin(), answer.findings.end(), [](const ClaimFinding& finding) {
             return finding.finding == Finding::must_send || finding.finding == Finding::convicted;
         });
-    if (dispute) ++job->disputes;
+    keep_tally(*job, answer, dispute);
     take_findings(*task, answer);
     if (answer.accepted)
         accept(*job, *task);
     else
         evaluate(*job, answer.task);
     changed_(*job);
+}
+
+void Judge::keep_tally(Job& job, const VerifyAnswer& answer, bool dispute) {
+    VerificationTally& tally = job.record.tally;
+    const VerificationTally before = tally;
+    tally.rows_checked += answer.rows_checked;
+    tally.rows_recomputed += answer.rows_recomputed;
+    tally.delta = std::max(tally.delta, answer.delta);
+    tally.disputes += dispute;
+    if (tally != before) journal_.job(job.record);
 }
 
 void Judge::take_findings(OpenTask& task, const VerifyAnswer& answer) {
@@ -140,7 +147,7 @@ void Judge::take_findings(OpenTask& task, const VerifyAnswer& answer) {
             case Finding::convicted:
                 std::erase(task.claims, finding.assignment);
                 if (finding.finding == Finding::agreed) {
-                    if (Job* const job = find_job_(answer.job)) ++job->accepted_by[claim->volunteer];
+                    if (Job* const job = find_job_(answer.job)) ++job->agreed_results[claim->volunteer];
                     book_.agree(*claim);
                 } else {
                     journal_.event(answer.job, fmt::format("task {}: computer {} convicted: {}", answer.task,
@@ -169,7 +176,7 @@ void Judge::compute_here(Job& job, OpenTask& task) {
                                               number, task.failures));
     workshop_.compute(job.plan, job.record.id, number, [this](const VerifyAnswer& answer) {
         if (Job* const found = find_job_(answer.job); found != nullptr && answer.error.empty())
-            ++found->recomputed_by_lab;
+            ++found->record.tally.computed_by_lab;
         take_answer(answer);
     });
 }

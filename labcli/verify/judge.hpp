@@ -54,6 +54,7 @@ class Judge {
     void draw_sender(const OpenTask& task);
     void request_check(Job& job, OpenTask& task);
     void take_answer(const VerifyAnswer& answer);
+    void keep_tally(Job& job, const VerifyAnswer& answer, bool dispute);
     void take_findings(OpenTask& task, const VerifyAnswer& answer);
     void accept(Job& job, OpenTask& task);
     void compute_here(Job& job, OpenTask& task);
