@@ -78,14 +78,17 @@ void AssignmentBook::remove_uncommitted(const Assignment& assignment) {
 }
 
 void AssignmentBook::restore(Assignment assignment, OpenTask& task) {
-    assignment.issued_ms = environment_.now_ms();
-    assignment.deadline_ms = assignment.issued_ms + assignment.duration_ms;
-    assignment.flops = task.prepared.flops;
-    // Numbers that had arrived were only in memory: they are asked for again.
-    if (assignment.state == AssignmentState::returned) assignment.state = AssignmentState::committed;
     LiveComputer* const computer = contributors_.computer(assignment.computer);
     assert(computer != nullptr);
     assignment.volunteer = computer->record.volunteer;
+    assignment.issued_ms = environment_.now_ms();
+    assignment.flops = task.prepared.flops;
+    // Numbers that had arrived were only in memory: they are asked for again.
+    if (assignment.state == AssignmentState::returned) assignment.state = AssignmentState::committed;
+    // Only who still has to compute can be late; see commit() and expire().
+    assignment.deadline_ms = assignment.state == AssignmentState::issued
+                                 ? assignment.issued_ms + assignment.duration_ms
+                                 : UINT64_MAX;
     computer->open.insert(assignment.id);
     if (assignment.state == AssignmentState::issued) add_uncommitted(assignment);
     task.claims.push_back(assignment.id);
