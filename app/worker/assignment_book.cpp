@@ -175,7 +175,8 @@ bool AssignmentBook::acknowledge(const Receipt& receipt, ResultKind told) {
     Assignment* assignment = find(receipt.assignment);
     if (assignment == nullptr) return false;
     assignment->in_flight = false;
-    if (receipt.kind == ReceiptKind::refused) return true;
+    // Numbers that a lab didn't ask for, as after its restart, stay here: it asks again, or tells the end.
+    if (receipt.kind == ReceiptKind::refused && told != ResultKind::data) return true;
     switch (told) {
         case ResultKind::committed:
             assignment->commitment_taken = true;
