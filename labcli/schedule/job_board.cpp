@@ -272,6 +272,12 @@ void JobBoard::unstick(Job& job) {
     for (const auto& [number, open] : job.queue.open()) {
         if (open.queue == OpenTask::Queue::none) continue;
         OpenTask& task = *job.queue.find(number);
+        std::erase_if(task.claims, [&](const AssignmentId& id) {
+            Assignment& claim = *book_.find(id);
+            if (claim.state != AssignmentState::expired) return false;
+            book_.cancel(claim, "too late: the task is handed out again");
+            return true;
+        });
         task.holders.clear();
         for (const AssignmentId& id : task.claims) task.holders.insert(book_.find(id)->volunteer);
     }
