@@ -9,19 +9,20 @@ namespace goblin::lab {
 
 PoolWorkshop::PoolWorkshop(LabThread& lab, unsigned threads) : lab_(lab), verifier_(threads) {}
 
-PreparedTask PoolWorkshop::prepare_one(const Plan& plan, JobId job, TaskNumber number) {
+PreparedTask PoolWorkshop::prepare_one(const std::shared_ptr<const Plan>& plan, TaskNumber number) {
     Task task;
     task.contract = contract_version;
-    task.graph = plan.graph(number);
+    task.graph = plan->graph(number);
     PreparedTask prepared;
-    for (const SliceNumber slice : plan.slices(number)) {
-        const uint64_t size_bytes = plan.slice_spec(slice).size_bytes();
+    for (const SliceNumber slice : plan->slices(number)) {
+        const uint64_t size_bytes = plan->slice_spec(slice).size_bytes();
         TaskInput& input = task.inputs.emplace_back();
         if (size_bytes <= limits::inline_tensor_bytes) {
             input.inline_bytes.emplace(size_bytes);
-            plan.read_slice(slice, 0, {reinterpret_cast<std::byte*>(input.inline_bytes->data()), size_bytes});
+            plan->read_slice(slice, 0,
+                             {reinterpret_cast<std::byte*>(input.inline_bytes->data()), size_bytes});
         } else {
-            input.digest = digests_.digest(plan, job, slice);
+            input.digest = digests_.digest(plan, slice);
         }
         prepared.transfer_bytes += size_bytes;
     }
@@ -35,19 +36,18 @@ PreparedTask PoolWorkshop::prepare_one(const Plan& plan, JobId job, TaskNumber n
     return prepared;
 }
 
-void PoolWorkshop::prepare(std::shared_ptr<Plan> plan, JobId job, std::vector<TaskNumber> tasks,
+void PoolWorkshop::prepare(std::shared_ptr<Plan> plan, JobId, std::vector<TaskNumber> tasks,
                            std::function<void(PrepareAnswer)> done) {
-    reading_.post(
-        [this, plan = std::move(plan), job, tasks = std::move(tasks), done = std::move(done)](unsigned) {
-            auto answer = std::make_shared<PrepareAnswer>();
-            try {
-                plan->check_inputs();
-                for (const TaskNumber task : tasks) answer->tasks.push_back(prepare_one(*plan, job, task));
-            } catch (const std::exception& error) {
-                answer->error = error.what();
-            }
-            lab_.post([answer, done] { done(std::move(*answer)); });
-        });
+    reading_.post([this, plan = std::move(plan), tasks = std::move(tasks), done = std::move(done)](unsigned) {
+        auto answer = std::make_shared<PrepareAnswer>();
+        try {
+            plan->check_inputs();
+            for (const TaskNumber task : tasks) answer->tasks.push_back(prepare_one(plan, task));
+        } catch (const std::exception& error) {
+            answer->error = error.what();
+        }
+        lab_.post([answer, done] { done(std::move(*answer)); });
+    });
 }
 
 void PoolWorkshop::verify(std::vector<VerifyRequest> requests,

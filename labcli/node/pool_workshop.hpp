@@ -27,7 +27,7 @@ class PoolWorkshop final : public Workshop {
     void discard(std::shared_ptr<Plan> plan) override;
 
   private:
-    PreparedTask prepare_one(const Plan& plan, JobId job, TaskNumber task);
+    PreparedTask prepare_one(const std::shared_ptr<const Plan>& plan, TaskNumber task);
 
     LabThread& lab_;
     SliceDigests digests_;

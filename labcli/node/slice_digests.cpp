@@ -5,32 +5,35 @@
 
 namespace goblin::lab {
 
-Digest SliceDigests::digest(const Plan& plan, JobId job, SliceNumber slice) {
+SliceDigests::Slices& SliceDigests::slices_of(const std::shared_ptr<const Plan>& plan) {
+    const auto found = known_.find(plan);
+    if (found != known_.end()) return found->second;
+    // A plan ends with its job; what was remembered for it goes when the next job needs room.
+    std::erase_if(known_, [](const auto& entry) { return entry.first.expired(); });
+    return known_[plan];
+}
+
+Digest SliceDigests::digest(const std::shared_ptr<const Plan>& plan, SliceNumber slice) {
     {
         const std::lock_guard lock(mutex_);
-        const auto& slices = known_[job];
+        const Slices& slices = slices_of(plan);
         if (const auto found = slices.find(slice); found != slices.end()) return found->second;
     }
-    const TensorSpec spec = plan.slice_spec(slice);
+    const TensorSpec spec = plan->slice_spec(slice);
     DigestStream stream({}, spec);
     std::vector<std::byte> piece(std::min(leaf_size_bytes, spec.size_bytes()));
     for (uint64_t offset = 0; offset < spec.size_bytes(); offset += piece.size()) {
         const std::span<std::byte> part(piece.data(),
                                         std::min<uint64_t>(piece.size(), spec.size_bytes() - offset));
-        plan.read_slice(slice, offset, part);
+        plan->read_slice(slice, offset, part);
         stream.add(part);
     }
     const Digest digest = stream.finish();
     const std::lock_guard lock(mutex_);
-    auto& slices = known_[job];
-    if (slices.size() >= most_per_job) slices.clear();
+    Slices& slices = slices_of(plan);
+    if (slices.size() >= most_per_plan) slices.clear();
     slices.emplace(slice, digest);
     return digest;
-}
-
-void SliceDigests::forget(JobId job) {
-    const std::lock_guard lock(mutex_);
-    known_.erase(job);
 }
 
 }  // namespace goblin::lab
