@@ -93,6 +93,18 @@ Finished LabProcess::command(std::vector<std::string> arguments) const {
     return run_program(program("goblin-lab"), std::move(all));
 }
 
+void LabProcess::wait_for_contributors(size_t count, int patience_ms) const {
+    size_t seen = 0;
+    const auto enough = [&] {
+        seen = 0;
+        for (const Json& node : ask("node.list")) seen += node["seen_s"].is_number();
+        return seen >= count;
+    };
+    if (!wait_until(enough, patience_ms, 50))
+        throw Error(ErrorKind::failed, "expected {} contributors within {} ms, found {}: {}", count,
+                    patience_ms, seen, log());
+}
+
 std::string LabProcess::invite(uint64_t uses) const {
     return ask("invite.create", {{"host", settings_.address}, {"uses", uses}})["link"].get<std::string>();
 }

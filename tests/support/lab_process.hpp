@@ -53,6 +53,8 @@ class LabProcess {
     // The same command line as a person would type, with --dir and --json.
     Finished command(std::vector<std::string> arguments) const;
 
+    // Throws ErrorKind::failed when fewer computers have made themselves heard in time.
+    void wait_for_contributors(size_t count, int patience_ms = 60'000) const;
     // A link for `uses` computers.
     std::string invite(uint64_t uses = 1) const;
     // Submits A·B; its number. `options`: members beside kind and arguments (verify, replicas …); tile as in
