@@ -65,6 +65,7 @@ std::filesystem::path BenchLab::matrix(const std::string& name, int64_t rows, in
 double BenchLab::product_s(const std::filesystem::path& a, const std::filesystem::path& b,
                            const std::string& policy) {
     output_ = lab_.files() / "product.npy";
+    std::filesystem::remove(output_);
     const auto start = std::chrono::steady_clock::now();
     const uint64_t id = lab_.submit_product(a, b, output_, {{"verify", policy}});
     const auto status = lab_.wait_for_job(id, job_patience_ms);

@@ -10,7 +10,7 @@
 
 namespace goblin::test {
 
-// Where the build put its programs: $GOBLIN_BIN.
+// Where the build put its programs: $GOBLIN_BIN, else beside the program that asks.
 std::filesystem::path program(const std::string& name);
 
 class ChildProcess {
