@@ -17,7 +17,7 @@ namespace goblin {
 // What the caller holds over a run: cancel (obeyed within 100 ms), a memory limit, and progress to read
 // meanwhile.
 struct RunControl {
-    std::stop_token stop;
+    std::stop_token stop{};
     // For outputs, intermediate values and the engine's own buffers together; the inputs are the caller's.
     uint64_t memory_limit_bytes = UINT64_MAX;
     // Operations done so far, on the scale of GraphCost::flops; null when nobody looks.

@@ -83,18 +83,18 @@ struct KnownProduct {
 // clang-format off
 constexpr KnownProduct known_products[] = {
     {DType::f32, 1, 1, 1, 0xc432468aa7e4185b},
-    {DType::f32, 61, 4200, 67, 0x1ff4e56eaed1fe8d},
+    {DType::f32, 29, 4200, 37, 0xc93ccfd8b43ac5ad},
     {DType::f32, 3, 8193, 35, 0xedb101beffa4faca},
     {DType::f32, 130, 7, 259, 0x02e51f6d9dbd2b33},
     {DType::f64, 1, 1, 1, 0x041c4ed378f82efc},
-    {DType::f64, 61, 4200, 67, 0x1b12fdcf7d971dfb},
+    {DType::f64, 29, 4200, 37, 0x9723e1a50ab9d373},
     {DType::f64, 3, 8193, 35, 0xdd8d702e8f7952a5},
     {DType::f64, 130, 7, 259, 0x67c83c6e25ee5b3e},
-    {DType::i32, 61, 4200, 67, 0x34edb2e4e706334d},
-    {DType::i64, 61, 4200, 67, 0xd4e93f509e2b3efd},
-    {DType::i8, 61, 4201, 67, 0x4d742491cb4edef1},
+    {DType::i32, 29, 4200, 37, 0xcc5c7b46076ffb20},
+    {DType::i64, 29, 4200, 37, 0x189b215406d007db},
+    {DType::i8, 29, 4201, 37, 0x8608ba9fb39095a4},
     {DType::i8, 130, 7, 259, 0x5b22932ff1965e18},
-    {DType::u8, 61, 4201, 67, 0x9f5956cb4b976391},
+    {DType::u8, 29, 4201, 37, 0x27ebd7325f6e8fb2},
     {DType::u8, 130, 7, 259, 0xfa4e45bc85095db5},
 };
 // clang-format on

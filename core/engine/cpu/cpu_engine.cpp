@@ -57,6 +57,7 @@ class HighwayEngine final : public CpuEngine {
 
     std::string_view name() const override { return "cpu"; }
     unsigned threads() const override { return pool_.threads(); }
+    uint64_t kept_memory_bytes() const override { return workspace_.size_bytes(); }
     std::string_view vector_target() const override { return kernels_.target; }
 
     std::optional<std::string> why_no_product(DType operand) const override {

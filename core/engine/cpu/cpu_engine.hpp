@@ -11,8 +11,8 @@
 namespace goblin {
 
 struct CpuEngineSettings {
-    unsigned threads = 0;       // 0: one for each processor that this process may use
-    std::string vector_target;  // empty: the best; else one of cpu_vector_targets()
+    unsigned threads = 0;         // 0: one for each processor that this process may use
+    std::string vector_target{};  // empty: the best; else one of cpu_vector_targets()
 };
 
 // One run or product at a time: a second caller waits (and may be cancelled while waiting). Its threads and
@@ -25,6 +25,9 @@ class CpuEngine : public Engine {
     // Bytes that product() takes for itself; operands' memory isn't looked at. At most about 64 MiB and
     // 256 KiB a thread, whatever the shape.
     virtual uint64_t product_memory_bytes(const ProductOperands& operands) const = 0;
+    // Bytes of packing buffers kept from earlier runs; given back before a run whose limit they would break.
+    // To be asked between runs.
+    virtual uint64_t kept_memory_bytes() const = 0;
     // Empty when products of such operands can run; else the reason in plain words.
     virtual std::optional<std::string> why_no_product(DType operand) const = 0;
     virtual unsigned threads() const = 0;
