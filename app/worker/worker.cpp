@@ -118,10 +118,11 @@ void Worker::join(const InvitationLink& link) {
     events.delayed = [this, place = HostPort{link.host, link.port}.text()](const std::string& reason) {
         log_.warning("joining the lab at {}: {}; tries again", place, reason);
     };
+    const FixedBytes<16> computer = computer_mark(directory_.seed(), lab, directory_.computer());
     std::string name = settings_.name;
-    if (name.empty()) name = "computer-" + to_hex(directory_.computer()).substr(0, 4);
+    if (name.empty()) name = "computer-" + to_hex(computer).substr(0, 4);
     enrolments_[lab] =
-        std::make_unique<Enrolment>(link, directory_.seed(), directory_.computer(), name, std::move(events));
+        std::make_unique<Enrolment>(link, directory_.seed(), computer, name, std::move(events));
 }
 
 void Worker::end_enrolment(const Digest& lab) {

@@ -1,7 +1,7 @@
 // The worker's directory: one volunteer and one computer, in the hands of one process at a time.
 //
 //   seed       the volunteer's secret, from which its key for each lab is derived
-//   computer   which computer this is to a lab
+//   computer   drawn once; what a lab knows this computer by is derived from it (see core/work/identity.hpp)
 //   machine    a mark of the machine and folder, to notice a copy
 //   lock       held by the running worker
 //   labs/KEY/  what belongs to one lab (see lab_record.hpp, journal.hpp)

@@ -68,7 +68,7 @@ struct EnrolRequest {
     FixedBytes<32> volunteer_key;  // Ed25519
     Bytes nonce;
     FixedBytes<64> signature;  // over enrolment_statement()
-    FixedBytes<16> computer;   // drawn by the worker once per directory
+    FixedBytes<16> computer;   // computer_mark(): one for each of a volunteer's directories and lab
     std::string computer_name;
 };
 template <class V>

@@ -6,6 +6,7 @@
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 
+#include <algorithm>
 #include <cassert>
 #include <memory>
 #include <string_view>
@@ -92,6 +93,18 @@ FixedBytes<64> VolunteerIdentity::sign(std::span<const uint8_t> statement) const
             EVP_DigestSign(context.get(), signature.data(), &size, statement.data(), statement.size()) == 1,
         "sign with Ed25519");
     return signature;
+}
+
+FixedBytes<16> computer_mark(const VolunteerSeed& seed, const Digest& lab_key,
+                             const FixedBytes<16>& computer) {
+    std::vector<uint8_t> purpose;
+    append(purpose, bytes_of("goblin-computer-1"));
+    append(purpose, lab_key.bytes);
+    append(purpose, computer);
+    const Digest whole = hmac_sha256(seed, purpose);
+    FixedBytes<16> mark{};
+    std::copy_n(whole.bytes.begin(), mark.size(), mark.begin());
+    return mark;
 }
 
 bool verify_signature(const FixedBytes<32>& public_key, std::span<const uint8_t> statement,

@@ -42,6 +42,11 @@ class VolunteerIdentity {
     FixedBytes<32> public_key_{};
 };
 
+// What a lab knows this computer by: the first 16 bytes of HMAC-SHA256(seed, 'goblin-computer-1' ‖ lab key ‖
+// computer). Another for each lab, for the same reason. `computer` is drawn once per worker's directory.
+FixedBytes<16> computer_mark(const VolunteerSeed& seed, const Digest& lab_key,
+                             const FixedBytes<16>& computer);
+
 bool verify_signature(const FixedBytes<32>& public_key, std::span<const uint8_t> statement,
                       const FixedBytes<64>& signature);
 

@@ -77,7 +77,7 @@ struct Volunteer {
 struct Computer {
     ComputerId id = 0;
     VolunteerId volunteer = 0;
-    FixedBytes<16> mark{};  // drawn by the worker once per directory
+    FixedBytes<16> mark{};  // tells this volunteer's computers apart
     std::string name;
     Digest credential_hash;
     MemberState state = MemberState::approved;
