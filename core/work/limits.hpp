@@ -29,11 +29,10 @@ namespace goblin {
     X(text_bytes, 1024, "bytes", "reasons and notices in messages")                                       \
     X(free_disk_floor_bytes, uint64_t{2} << 30, "bytes", "free disk below which nothing is issued")       \
     X(free_disk_floor_percent, 5, "%", "the same as a share of the disk; the smaller of the two decides") \
-    X(partial_upload_ms, 86'400'000, "ms", "an unfinished upload is kept")                                \
+    X(upload_idle_ms, 60'000, "ms", "an unfinished upload that nobody goes on with is kept")              \
     X(exchange_wait_ms, 30'000, "ms", "an exchange waits for work at the lab node")                       \
     X(silence_ms, 60'000, "ms", "silence after which a connection counts as lost")                        \
-    X(task_target_ms, 60'000, "ms", "time a task should take on the computer that takes it")              \
-    X(task_longest_ms, 600'000, "ms", "time a task may take at most: nothing is checkpointed")
+    X(task_target_ms, 60'000, "ms", "time a task should take on the computer that takes it")
 
 namespace limits {
 #define GOBLIN_LIMIT_CONSTANT(name, value, unit, what) inline constexpr uint64_t name = value;

@@ -6,12 +6,9 @@
 #include <cstring>
 
 #include "core/work/leaf_stream.hpp"
+#include "core/work/limits.hpp"
 
 namespace goblin::lab {
-
-namespace {
-constexpr uint64_t idle_ms = 60'000;
-}
 
 UploadBudget::Reservation UploadBudget::reserve(const std::shared_ptr<UploadBudget>& budget,
                                                 uint64_t size_bytes) {
@@ -70,8 +67,8 @@ void Uploads::sweep(const std::function<bool(const AssignmentId&)>& is_open, uin
                 upload.leaves_seen = held;
                 upload.progress_ms = now_ms;
             }
-            const bool over =
-                !is_open(upload.upload->place().assignment) || now_ms - upload.progress_ms > idle_ms;
+            const bool over = !is_open(upload.upload->place().assignment) ||
+                              now_ms - upload.progress_ms > limits::upload_idle_ms;
             entry = over ? uploads.erase(entry) : std::next(entry);
         }
     std::erase_if(by_computer_, [](const auto& entry) { return entry.second.empty(); });
