@@ -276,16 +276,19 @@ class AdminServer::State {
     void accept() {
         acceptor_.async_accept([this](boost::system::error_code error, Local::socket socket) {
             if (!acceptor_.is_open()) return;
-            if (error) return accept_later(error);
-            admit(std::move(socket));
+            if (error) return accept_later(error.message());
+            try {
+                admit(std::move(socket));
+            } catch (const std::exception& failure) {
+                return accept_later(failure.what());
+            }
             accept();
         });
     }
 
-    void accept_later(const boost::system::error_code& error) {
+    void accept_later(std::string_view reason) {
         if (log_)
-            log_(LogLevel::warning,
-                 fmt::format("administration: could not accept a connection: {}", error.message()));
+            log_(LogLevel::warning, fmt::format("administration: could not accept a connection: {}", reason));
         retry_.expires_after(accept_interval);
         retry_.async_wait([this](boost::system::error_code) {
             if (acceptor_.is_open()) accept();

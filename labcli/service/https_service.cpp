@@ -163,14 +163,17 @@ class HttpsService::State {
 
     void accept() {
         IoThread& thread = *threads_[next_thread_++ % threads_.size()];
-        acceptor_->async_accept(thread.context(),
-                                [this, &thread](boost::system::error_code error, tcp::socket socket) {
-                                    if (error == asio::error::operation_aborted || !acceptor_->is_open())
-                                        return;
-                                    if (error) return accept_later(error);
-                                    admit(thread, std::move(socket));
-                                    accept();
-                                });
+        auto accepted = [this, &thread](boost::system::error_code error, tcp::socket socket) {
+            if (error == asio::error::operation_aborted || !acceptor_->is_open()) return;
+            if (error) return accept_later(error);
+            try {
+                admit(thread, std::move(socket));
+            } catch (const std::exception& failure) {
+                log(LogLevel::error, fmt::format("could not serve a connection: {}", failure.what()));
+            }
+            accept();
+        };
+        acceptor_->async_accept(thread.context(), std::move(accepted));
     }
 
     // Out of descriptors or memory: the others go on, and leave some.
@@ -187,14 +190,14 @@ class HttpsService::State {
         const tcp::endpoint remote = socket.remote_endpoint(error);
         if (error) return;
         Peer peer = peer_of(remote);
-        // Connections that only lie there give way before there is no room left for others.
-        if (admission_.taken(Resource::connection) + spare_connections(limits_) >= limits_.connections_total)
-            thread.mailbox()->post([&thread] { thread.end_longest_idle(); });
         auto share = admission_.take(Resource::connection, peer.address, 1);
         if (!share) {
             log(LogLevel::debug, fmt::format("connection of {}: refused, too many are open", peer.address));
             return;
         }
+        // Connections that only lie there give way before there is no room left for others.
+        if (admission_.taken(Resource::connection) + spare_connections(limits_) >= limits_.connections_total)
+            thread.mailbox()->post([&thread] { thread.end_longest_idle(); });
         prepare_socket(socket, limits_.silence_ms);
         if (&thread == threads_.front().get())
             return serve(thread, std::move(socket), std::move(peer), std::move(*share));

@@ -1,8 +1,5 @@
 // Peers that are slow, greedy, malformed or hostile: each meets its limit, and honest ones go on working.
 #include <QTest>
-#include <array>
-#include <chrono>
-#include <thread>
 
 #include "core/work/hex.hpp"
 #include "tests/unit/labcli/fake_door.hpp"
@@ -11,7 +8,7 @@ namespace goblin::lab {
 
 namespace {
 
-using namespace std::chrono_literals;
+using namespace std::string_view_literals;
 
 ErrorReply error_of(const test::HttpReply& reply) {
     return decode_message<ErrorReply>(reply.body);
@@ -165,7 +162,7 @@ class TestServiceLimits : public QObject {
         QCOMPARE(status_after("GET / HTTP/1.1\r\nHost: lab\r\nHost: other\r\n\r\n"), 400);
         QCOMPARE(status_after("GET\r\n\r\n"), 400);
         QCOMPARE(status_after("GET / HTTP/1.1\r\nHost: lab\r\nA b: c\r\n\r\n"), 400);
-        QCOMPARE(status_after(std::string_view("GET /\0 HTTP/1.1\r\nHost: lab\r\n\r\n", 32)), 400);
+        QCOMPARE(status_after("GET /\0 HTTP/1.1\r\nHost: lab\r\n\r\n"sv), 400);
         QCOMPARE(status_after("\x81\x81\x81\r\n\r\n"), 400);
         QCOMPARE(status_after("POST / HTTP/1.1\r\nHost: lab\r\nExpect: miracles\r\n\r\n"), 417);
         QVERIFY(honest_work_goes_on());
