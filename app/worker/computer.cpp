@@ -4,12 +4,14 @@
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 
 #include "app/worker/plain_text.hpp"
 #include "app/worker/quantity.hpp"
 #include "core/engine/cpu/cpu_engine.hpp"
+#include "core/engine/self_test.hpp"
 #include "core/error.hpp"
 
 namespace goblin::worker {
@@ -18,6 +20,7 @@ namespace {
 
 constexpr int64_t measured_size = 768;
 constexpr int measured_runs = 3;
+constexpr DType integers[] = {DType::i32, DType::i64, DType::i8, DType::u8};
 
 std::string processor_name() {
     std::ifstream info("/proc/cpuinfo");
@@ -56,14 +59,35 @@ FoundDevice find_processor(const ComputerSettings& settings) {
     try {
         auto engine = make_cpu_engine({.threads = settings.cpu_threads, .vector_target = {}});
         found.vector_target = engine->vector_target();
-        found.offer.takes_floats = !engine->why_no_product(DType::f32);
-        if (!found.offer.takes_floats) found.why_not = *engine->why_no_product(DType::f32);
+        const SelfTestReport report = self_test(*engine);
+        found.lacking = report.lacking;
+        found.offer.takes_floats =
+            report.takes_products_of(DType::f32) && report.takes_products_of(DType::f64);
+        const bool counts_right = std::all_of(std::begin(integers), std::end(integers),
+                                              [&](DType dtype) { return report.takes_products_of(dtype); });
+        if (!counts_right) return found;
         found.offer.speed_flops = measure_speed(*engine, found.offer.takes_floats ? DType::f32 : DType::i32);
         found.engine = std::move(engine);
     } catch (const Error& error) {
-        found.why_not = error.what();
+        found.lacking.push_back(error.what());
     }
     return found;
+}
+
+QJsonArray lines_json(const std::vector<std::string>& lines) {
+    QJsonArray list;
+    for (const std::string& line : lines) list.append(QString::fromStdString(line));
+    return list;
+}
+
+std::string json_text(const QJsonArray& devices) {
+    return QJsonDocument(QJsonObject{{"devices", devices}}).toJson(QJsonDocument::Compact).toStdString() +
+           "\n";
+}
+
+QJsonObject named(const FoundDevice& device) {
+    return {{"kind", QString::fromStdString(device.offer.kind)},
+            {"name", QString::fromStdString(device.offer.name)}};
 }
 
 }  // namespace
@@ -83,8 +107,9 @@ std::string devices_text(const std::vector<FoundDevice>& devices) {
                 "  {} threads, vector unit {}, {:.4g} billion operations a second, {} of memory for tasks\n",
                 device.threads, device.vector_target, static_cast<double>(device.offer.speed_flops) / 1e9,
                 size_text(device.offer.memory_bytes));
-        if (!device.why_not.empty())
-            text += fmt::format("  {}: {}\n", device.engine ? "limited" : "can't be used", device.why_not);
+        if (device.engine && !device.offer.takes_floats) text += "  takes tasks of integers only\n";
+        if (!device.engine) text += "  can't be used\n";
+        for (const std::string& line : device.lacking) text += fmt::format("  {}\n", line);
     }
     return text;
 }
@@ -92,20 +117,43 @@ std::string devices_text(const std::vector<FoundDevice>& devices) {
 std::string devices_json(const std::vector<FoundDevice>& devices) {
     QJsonArray list;
     for (const FoundDevice& device : devices) {
-        QJsonObject object;
-        object["kind"] = QString::fromStdString(device.offer.kind);
-        object["name"] = QString::fromStdString(device.offer.name);
+        QJsonObject object = named(device);
         object["usable"] = device.engine != nullptr;
         object["takes_floats"] = device.offer.takes_floats;
         object["threads"] = static_cast<int>(device.threads);
         object["vector_target"] = QString::fromStdString(device.vector_target);
         object["speed_flops"] = static_cast<double>(device.offer.speed_flops);
         object["memory_bytes"] = static_cast<double>(device.offer.memory_bytes);
-        object["why_not"] =
-            device.why_not.empty() ? QJsonValue() : QJsonValue(QString::fromStdString(device.why_not));
+        object["lacking"] = lines_json(device.lacking);
         list.append(object);
     }
-    return QJsonDocument(QJsonObject{{"devices", list}}).toJson(QJsonDocument::Compact).toStdString() + "\n";
+    return json_text(list);
+}
+
+bool all_right(const std::vector<FoundDevice>& devices) {
+    return std::all_of(devices.begin(), devices.end(),
+                       [](const FoundDevice& device) { return device.lacking.empty(); });
+}
+
+std::string self_test_text(const std::vector<FoundDevice>& devices) {
+    std::string text;
+    for (const FoundDevice& device : devices) {
+        text += fmt::format("{}: {}: {}\n", device.offer.kind, device.offer.name,
+                            device.lacking.empty() ? "gives all known answers" : "gives wrong answers");
+        for (const std::string& line : device.lacking) text += fmt::format("  {}\n", line);
+    }
+    return text;
+}
+
+std::string self_test_json(const std::vector<FoundDevice>& devices) {
+    QJsonArray list;
+    for (const FoundDevice& device : devices) {
+        QJsonObject object = named(device);
+        object["passed"] = device.lacking.empty();
+        object["lacking"] = lines_json(device.lacking);
+        list.append(object);
+    }
+    return json_text(list);
 }
 
 }  // namespace goblin::worker

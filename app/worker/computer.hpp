@@ -20,14 +20,20 @@ struct FoundDevice {
     DeviceOffer offer;
     unsigned threads = 0;
     std::string vector_target;
-    std::string why_not;  // why it can't be used, or what it can't do; empty when all is well
+    std::vector<std::string> lacking;  // what it can't do, or why it can't be used; empty when all is well
 };
 
-// Starts and measures each device; takes some tenths of a second.
+// Starts each device, checks its known answers and measures it; takes less than a second or two. A device
+// whose integers are wrong isn't used; one whose floats are wrong takes integer tasks.
 std::vector<FoundDevice> find_devices(const ComputerSettings& settings);
 
 // For `goblin-worker devices`.
 std::string devices_text(const std::vector<FoundDevice>& devices);
 std::string devices_json(const std::vector<FoundDevice>& devices);
+
+// For `goblin-worker selftest`.
+bool all_right(const std::vector<FoundDevice>& devices);
+std::string self_test_text(const std::vector<FoundDevice>& devices);
+std::string self_test_json(const std::vector<FoundDevice>& devices);
 
 }  // namespace goblin::worker

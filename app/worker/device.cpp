@@ -15,6 +15,10 @@ namespace {
 
 constexpr size_t jobs_ahead = 2;
 
+bool has_floats(const TensorSpec& spec) {
+    return dtype_info(spec.dtype).is_float;
+}
+
 Tensor inline_tensor(const ComputeInput& input) {
     Tensor tensor(input.spec);
     if (!input.inline_bytes->empty())
@@ -46,6 +50,9 @@ Device::~Device() {
 
 std::optional<std::string> Device::why_not(const Graph& graph) const {
     if (auto reason = engine_->why_not(graph)) return reason;
+    const bool counts_only = std::none_of(graph.inputs.begin(), graph.inputs.end(), has_floats);
+    if (!offer_.takes_floats && !counts_only)
+        return "expected a task of integers, found one of floats, which this computer can't do exactly";
     const uint64_t needed = saturating_sum({engine_->memory_needed_bytes(graph), inputs_bytes(graph)});
     if (needed <= memory_limit_bytes_) return std::nullopt;
     return fmt::format(
@@ -89,6 +96,10 @@ void Device::cancel(const AssignmentId& id) {
             job->cancelled = true;
             job->stop.request_stop();
             if (job == running_) told_to_stop_ = Clock::now();
+            if (std::erase(to_run_, job) > 0) {  // it need not wait for the one before it
+                job->outcome.stopped = true;
+                to_store_.push_back(job);
+            }
         }
     }
     changed_.notify_all();

@@ -15,8 +15,7 @@ constexpr uint64_t work_wanted_ms = 30'000;
 constexpr uint64_t tasks_wanted = 2;  // one computes, one is ready
 constexpr uint64_t memory_for_small_bytes = uint64_t{64} << 20;
 constexpr uint64_t shortest_listen_ms = 1'000;
-constexpr uint64_t first_disk_rest_ms = 60'000;
-constexpr uint64_t longest_disk_rest_ms = 600'000;
+constexpr uint64_t longest_disk_rest_factor = 10;
 
 }  // namespace
 
@@ -108,7 +107,8 @@ void LabSession::transfer_trouble(const TransferOutcome& outcome, std::string_vi
 void LabSession::note_disk_trouble() {
     const std::optional<std::string> trouble = work_.take_disk_trouble();
     if (!trouble) return;
-    disk_rest_ms_ = std::clamp(2 * disk_rest_ms_, first_disk_rest_ms, longest_disk_rest_ms);
+    disk_rest_ms_ = std::clamp(2 * disk_rest_ms_, setting_.disk_rest_ms,
+                               longest_disk_rest_factor * setting_.disk_rest_ms);
     disk_rest_.start(static_cast<int>(disk_rest_ms_));
     setting_.log.error("{}; takes no tasks for {}", *trouble, duration_text(disk_rest_ms_));
 }

@@ -21,6 +21,7 @@ struct SessionSetting {
     BlobCache& cache;
     Log& log;
     QThread& network;
+    uint64_t disk_rest_ms;
     std::vector<DeviceOffer> offers;
     LabWork::WhyNot why_not;
     std::function<void()> work_ready;                         // a task may be ready for a device

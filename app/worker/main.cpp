@@ -1,14 +1,17 @@
 // goblin-worker: takes tasks from the labs it has joined and computes them on this computer.
 #include <QCoreApplication>
+#include <QDir>
 #include <QNetworkProxyFactory>
 #include <QStandardPaths>
 #include <QTemporaryDir>
 #include <clocale>
 #include <cstdio>
+#include <optional>
 
 #include "app/worker/computer.hpp"
 #include "app/worker/machine_limits.hpp"
 #include "app/worker/options.hpp"
+#include "app/worker/private_file.hpp"
 #include "app/worker/quantity.hpp"
 #include "app/worker/signals.hpp"
 #include "app/worker/worker.hpp"
@@ -38,6 +41,19 @@ std::filesystem::path data_folder(const Options& options) {
         .toStdString();
 }
 
+// Under --dir where it is given; removed with `temporary`.
+std::filesystem::path temporary_folder(const Options& options, std::optional<QTemporaryDir>& temporary) {
+    if (!options.directory.empty()) make_private_folder(options.directory);
+    const QString parent =
+        options.directory.empty() ? QDir::tempPath() : QString::fromStdString(options.directory);
+    temporary.emplace(parent + "/goblin-worker-XXXXXX");
+    if (!temporary->isValid())
+        throw Error(ErrorKind::io,
+                    "expected to make a folder in {}, the system refused; choose another one with --dir",
+                    parent.toStdString());
+    return temporary->path().toStdString();
+}
+
 int print_devices(const Options& options) {
     const std::vector<FoundDevice> devices = find_devices(computer_settings(options));
     const std::string text = options.json ? devices_json(devices) : devices_text(devices);
@@ -45,10 +61,17 @@ int print_devices(const Options& options) {
     return 0;
 }
 
+int print_self_test(const Options& options) {
+    const std::vector<FoundDevice> devices = find_devices(computer_settings(options));
+    const std::string text = options.json ? self_test_json(devices) : self_test_text(devices);
+    std::fputs(text.c_str(), stdout);
+    return all_right(devices) ? 0 : 1;
+}
+
 std::vector<std::unique_ptr<Device>> usable_devices(const ComputerSettings& settings, Log& log) {
     std::vector<std::unique_ptr<Device>> devices;
     for (FoundDevice& found : find_devices(settings)) {
-        if (!found.why_not.empty()) log.warning("{}: {}", found.offer.name, found.why_not);
+        for (const std::string& line : found.lacking) log.warning("{}: {}", found.offer.name, line);
         if (!found.engine) continue;
         log.info("{}: {} threads, {:.4g} billion operations a second, {} for tasks", found.offer.name,
                  found.threads, static_cast<double>(found.offer.speed_flops) / 1e9,
@@ -66,15 +89,18 @@ int work(QCoreApplication& application, const Options& options) {
     Log log(options.log_level);
     if (const std::string missing = become_humble(); !missing.empty())
         log.warning("{}; it runs all the same", missing);
-    QTemporaryDir temporary;
+    std::optional<QTemporaryDir> temporary;
     const std::filesystem::path folder =
-        options.ephemeral ? std::filesystem::path(temporary.path().toStdString()) : data_folder(options);
+        options.ephemeral ? temporary_folder(options, temporary) : data_folder(options);
     WorkerDirectory directory(folder, this_machine_id());
+    if (options.links.empty() && directory.labs().empty())
+        throw Error(ErrorKind::usage,
+                    "expected a lab to work for, found none in {}; join one: goblin-worker --join LINK",
+                    folder.string());
     if (directory.came_from_elsewhere())
         log.warning(
             "{} was last used on another computer or at another place: if it was copied, only one of the "
-            "copies can go on; let the "
-            "other join with a new invitation in a fresh directory",
+            "copies can go on; let the other join with a new invitation in a fresh directory",
             folder.string());
     WorkerSettings settings;
     settings.links = options.links;
@@ -102,6 +128,7 @@ int run(QCoreApplication& application, const Options& options) {
         case Command::devices:
             return print_devices(options);
         case Command::selftest:
+            return print_self_test(options);
         case Command::work:
             return work(application, options);
     }

@@ -20,10 +20,11 @@ struct WorkerSettings {
     std::vector<InvitationLink> links;
     std::string name;  // of this computer, shown to the lab; may be empty
     uint64_t disk_bytes = uint64_t{8} << 30;
-    uint64_t finish_ms = 10'000;   // how long a running task may go on after the worker was told to stop
-    uint64_t max_idle_ms = 0;      // 0: for ever
-    uint64_t max_lifetime_ms = 0;  // 0: for ever
-    bool ephemeral = false;        // leaves nothing for a next start
+    uint64_t finish_ms = 10'000;     // how long a running task may go on after the worker was told to stop
+    uint64_t max_idle_ms = 0;        // 0: for ever
+    uint64_t max_lifetime_ms = 0;    // 0: for ever
+    uint64_t disk_rest_ms = 60'000;  // how long it takes no tasks after the disk refused something; doubles
+    bool ephemeral = false;          // leaves nothing for a next start
 };
 
 class Worker : public QObject {
