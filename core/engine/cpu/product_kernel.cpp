@@ -1,4 +1,8 @@
 // The vectorised inner parts of a product, compiled once per vector target by Highway's foreach_target.
+#ifndef HWY_DISABLED_TARGETS
+// Vectors whose length only the running processor knows can't be held in an array, as a tile is.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE_256 | HWY_SVE2 | HWY_SVE2_128 | HWY_RVV)
+#endif
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/engine/cpu/product_kernel.cpp"
 #include <hwy/foreach_target.h>
