@@ -33,7 +33,7 @@ template <typename T>
 ColumnScales scales_from(const ColumnMeasures& columns) {
     using Traits = FloatTraits<T>;
     ColumnScales scales;
-    scales.factor.resize(columns.norm2.size(), 1.0);
+    scales.factor.resize(columns.norm2.size(), Traits::zero_column_factor);
     for (size_t j = 0; j < scales.factor.size(); ++j) {
         const double norm2 = columns.norm2[j];
         const double largest = columns.largest[j];
@@ -41,14 +41,12 @@ ColumnScales scales_from(const ColumnMeasures& columns) {
             scales.nan.push_back(static_cast<int64_t>(j));
         } else if (std::isinf(largest)) {
             scales.infinite.push_back(static_cast<int64_t>(j));
-        } else if (largest == 0) {
-            scales.factor[j] = Traits::zero_column_factor;
-        } else {
+        } else if (largest > 0) {
             // Squares of f64 may leave its range; the largest element is then near enough.
             const bool in_range = norm2 > 0x1p-900 && norm2 < 0x1p1000;
             const double norm = in_range ? std::sqrt(norm2) : largest;
             scales.factor[j] = std::ldexp(
-                1.0, -std::clamp(std::ilogb(norm), -Traits::scale_exponents, Traits::scale_exponents));
+                1.0, -std::clamp(std::ilogb(norm), Traits::least_exponent, Traits::largest_exponent));
         }
     }
     return scales;
@@ -84,39 +82,46 @@ ColumnScales estimated_scales(const Tile& tile, SecretDraws& draws) {
     return scales_from<T>(columns);
 }
 
-bool ScaledColumns::are_even() const {
-    return count == 0 ? total_norm == 0
-                      : total_norm <= uneven * std::sqrt(static_cast<double>(count)) * least_norm;
-}
-
+template <typename T>
 ScaledColumns scaled_columns(const ColumnScales& scales, const std::vector<double>& norm2) {
-    // Squares of factors may leave the range of f64: they are taken of factors around 1.
+    const auto is_absent = [&](size_t j) { return scales.factor[j] == FloatTraits<T>::zero_column_factor; };
+    // Squares of factors may leave the range of f64: they are taken of ratios.
     double largest_factor = 0;
     for (size_t j = 0; j < norm2.size(); ++j)
-        if (norm2[j] > 0) largest_factor = std::max(largest_factor, scales.factor[j]);
+        if (!is_absent(j)) largest_factor = std::max(largest_factor, scales.factor[j]);
     ScaledColumns columns;
+    int64_t count = 0;
     double least2 = std::numeric_limits<double>::infinity();
     double total2 = 0;
     double inverse2 = 0;
+    bool absent_are = true;
     for (size_t j = 0; j < norm2.size(); ++j) {
         total2 += norm2[j];
-        if (norm2[j] == 0) continue;
-        ++columns.count;
+        if (is_absent(j)) {
+            absent_are &= norm2[j] == 0;
+            continue;
+        }
+        ++count;
         least2 = std::min(least2, norm2[j]);
         columns.widest = std::max(columns.widest, 1 / scales.factor[j]);
         inverse2 += (scales.factor[j] / largest_factor) * (scales.factor[j] / largest_factor);
     }
-    if (columns.count == 0) return columns;
-    columns.least_norm = std::sqrt(least2);
-    columns.total_norm = std::sqrt(total2);
-    columns.inverse_norm = largest_factor * std::sqrt(inverse2);
+    if (count > 0) {
+        columns.least_norm = std::sqrt(least2);
+        columns.total_norm = std::sqrt(total2);
+        columns.inverse_norm = largest_factor * std::sqrt(inverse2);
+    }
+    // False, too, where a number isn't finite.
+    columns.even = absent_are &&
+                   columns.total_norm <= uneven * std::sqrt(static_cast<double>(count)) * columns.least_norm;
     return columns;
 }
 
-#define GOBLIN_COLUMN_SCALES(T)                         \
-    template ColumnScales exact_scales<T>(const Tile&); \
-    template bool may_estimate_scales<T>(const Tile&);  \
-    template ColumnScales estimated_scales<T>(const Tile&, SecretDraws&);
+#define GOBLIN_COLUMN_SCALES(T)                                           \
+    template ColumnScales exact_scales<T>(const Tile&);                   \
+    template bool may_estimate_scales<T>(const Tile&);                    \
+    template ColumnScales estimated_scales<T>(const Tile&, SecretDraws&); \
+    template ScaledColumns scaled_columns<T>(const ColumnScales&, const std::vector<double>&);
 GOBLIN_COLUMN_SCALES(float)
 GOBLIN_COLUMN_SCALES(double)
 #undef GOBLIN_COLUMN_SCALES

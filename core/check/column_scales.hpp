@@ -11,7 +11,9 @@ namespace goblin {
 
 // Any powers of two keep the check's promise; the nearer to the columns' norms, the tighter its bounds.
 struct ColumnScales {
-    std::vector<double> factor;     // 2^-e, e the exponent of the column's norm
+    std::vector<double>
+        factor;  // 2^-e, e the exponent of the column's norm; for columns without any numbers but
+                 // zeros, and for those that aren't finite, FloatTraits::zero_column_factor
     std::vector<int64_t> nan;       // columns that hold a NaN
     std::vector<int64_t> infinite;  // columns that hold an infinity and no NaN
 
@@ -29,18 +31,18 @@ bool may_estimate_scales(const Tile& tile);
 template <typename T>
 ColumnScales estimated_scales(const Tile& tile, SecretDraws& draws);
 
-// What B's columns are once scaled; those without finite numbers count as absent, as do those of zeros.
+// What B's columns are once scaled; those of zeros, and without finite numbers, count as absent.
 struct ScaledColumns {
     double least_norm = 0;    // of a column
     double total_norm = 0;    // of all together
     double widest = 0;        // the largest 2^e
     double inverse_norm = 0;  // √Σ_j 2^(−2 e_j)
-    int64_t count = 0;
-
-    // Whether no column is far from what the others are; false when some number isn't finite.
-    bool are_even() const;
+    // No column is far from the others, and those taken for zeros are. Exact scales see to that; estimated
+    // ones may not.
+    bool even = false;
 };
 // norm2: the squared norm of each scaled column.
+template <typename T>
 ScaledColumns scaled_columns(const ColumnScales& scales, const std::vector<double>& norm2);
 
 // Blocks of B and C with zeros in the columns in which B has no finite numbers.

@@ -64,7 +64,10 @@ void state_bounds(const Tile& tile, const RowResiduals& rows, const Doubted& dou
     verdict.escape_probability = escape_probability;
     verdict.largest_residual = doubted.largest_level;
     if (threshold == 0) return;  // zeros: exact but for that probability
-    verdict.relative_bound = factor * rounding * rows.columns.total_norm / rows.columns.least_norm;
+    // Σ|a_ik|·‖b_k‖ ≤ ‖a_i‖·√Σ‖b_k‖², and 2^e_j ≤ ‖column j‖ ÷ the least norm once scaled; as well as they
+    // are measured.
+    const double measured = 1 + 2 * (n + k) * Traits::unit_roundoff;
+    verdict.relative_bound = factor * rounding * measured * rows.columns.total_norm / rows.columns.least_norm;
     verdict.underflow_bound = factor * rows.underflow_threshold * rows.columns.widest;
     verdict.absolute_bound = factor * threshold * rows.columns.widest;
 }

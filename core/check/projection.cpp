@@ -2,8 +2,9 @@
 #include "core/check/projection.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <limits>
+#include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/check/projection.cpp"
@@ -25,89 +26,103 @@ HWY_INLINE V load(D d, const float* from) {
     return hn::PromoteTo(d, hn::LoadU(hn::Rebind<float, D>(), from));
 }
 
-template <typename T>
-bool is_negative_zero(T value) {
-    return value == 0 && std::signbit(value);
-}
+// What is found out about several rows beside their projections.
+template <RowsOf rows_of, typename T, int rows>
+class Measured {
+  public:
+    HWY_INLINE Measured() {
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; ++i) found_[i] = hn::Zero(D());
+    }
+
+    // A vector of columns j, j + 1, … in each row.
+    HWY_INLINE void add(const T* elements, int64_t stride, int64_t j, const Projection<T>& p) {
+        const hn::ScalableTag<T> d;
+        if constexpr (rows_of == RowsOf::c) {
+#pragma GCC unroll 4
+            for (int i = 0; i < rows; ++i)  // as an integer, −0 is the smallest
+                found_[i] = hn::Min(found_[i], hn::BitCast(D(), hn::LoadU(d, elements + i * stride + j)));
+        } else if constexpr (rows_of == RowsOf::a) {
+            const auto weight = hn::LoadU(d, p.weight + j);
+#pragma GCC unroll 4
+            for (int i = 0; i < rows; ++i)
+                found_[i] = hn::MulAdd(hn::Abs(hn::LoadU(d, elements + i * stride + j)), weight, found_[i]);
+        } else {
+            const auto weight = hn::LoadU(d, p.weight + j);
+            auto column_norm2 = hn::LoadU(d, p.column_norm2 + j);
+#pragma GCC unroll 4
+            for (int i = 0; i < rows; ++i) {
+                const auto scaled = hn::Mul(hn::LoadU(d, elements + i * stride + j), weight);
+                found_[i] = hn::MulAdd(scaled, scaled, found_[i]);
+                column_norm2 = hn::MulAdd(scaled, scaled, column_norm2);
+            }
+            hn::StoreU(column_norm2, d, p.column_norm2 + j);
+        }
+    }
+
+    // Row i's vectors together with its columns from `rest` on, of which there are less than a vector.
+    double finish(int i, const T* row, int64_t rest, const Projection<T>& p) const {
+        if constexpr (rows_of == RowsOf::c) {
+            bool found = hn::GetLane(hn::MinOfLanes(D(), found_[i])) == std::numeric_limits<Bits>::min();
+            for (int64_t j = rest; j < p.cols; ++j) found |= row[j] == 0 && std::signbit(row[j]);
+            return found ? 1 : 0;
+        } else {
+            auto total = static_cast<double>(hn::GetLane(hn::SumOfLanes(D(), found_[i])));
+            for (int64_t j = rest; j < p.cols; ++j) {
+                if constexpr (rows_of == RowsOf::a) {
+                    total += static_cast<double>(std::abs(row[j]) * p.weight[j]);
+                } else {
+                    const T scaled = row[j] * p.weight[j];
+                    total += static_cast<double>(scaled * scaled);
+                    p.column_norm2[j] += scaled * scaled;
+                }
+            }
+            return total;
+        }
+    }
+
+  private:
+    using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+    using D = hn::ScalableTag<std::conditional_t<rows_of == RowsOf::c, Bits, T>>;
+    hn::Vec<D> found_[rows];
+};
 
 // Several rows at once: memory delivers more to several streams, and the vectors are loaded once for all.
 template <RowsOf rows_of, int rows>
-HWY_INLINE void measure(D d, const V (&element)[rows], int64_t j, const Projection& p, V (&measured)[rows]) {
-    if constexpr (rows_of == RowsOf::c) {
-        const hn::RebindToUnsigned<D> du;
-        const auto negative_zero = hn::SignBit(d);
-#pragma GCC unroll 4
-        for (int i = 0; i < rows; ++i) {
-            const auto found = hn::Eq(hn::BitCast(du, element[i]), hn::BitCast(du, negative_zero));
-            measured[i] = hn::IfThenElse(hn::RebindMask(d, found), hn::Set(d, 1.0), measured[i]);
-        }
-    } else {
-        const V weight = load(d, p.weight + j);
-        V column_norm2 = rows_of == RowsOf::b ? load(d, p.column_norm2 + j) : hn::Zero(d);
-#pragma GCC unroll 4
-        for (int i = 0; i < rows; ++i) {
-            if constexpr (rows_of == RowsOf::a) {
-                measured[i] = hn::MulAdd(hn::Abs(element[i]), weight, measured[i]);
-            } else {
-                const V scaled = hn::Mul(element[i], weight);
-                measured[i] = hn::MulAdd(scaled, scaled, measured[i]);
-                column_norm2 = hn::MulAdd(scaled, scaled, column_norm2);
-            }
-        }
-        if constexpr (rows_of == RowsOf::b) hn::StoreU(column_norm2, d, p.column_norm2 + j);
-    }
-}
-
-template <RowsOf rows_of, typename T>
-double measure_one(T element, int64_t j, const Projection& p) {
-    if constexpr (rows_of == RowsOf::c) return is_negative_zero(element) ? 1.0 : 0.0;
-    if constexpr (rows_of == RowsOf::a) return std::abs(static_cast<double>(element)) * p.weight[j];
-    const double scaled = static_cast<double>(element) * p.weight[j];
-    p.column_norm2[j] += scaled * scaled;
-    return scaled * scaled;
-}
-
-template <RowsOf rows_of, int rows>
-void project_rows(const float* elements, int64_t stride, int64_t row, const Projection& p) {
+void project_rows(const float* elements, int64_t stride, int64_t row, const Projection<float>& p) {
     const D d;
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    const auto step = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
     V sum[rows][secret_vectors];
-    V measured[rows];
 #pragma GCC unroll 4
-    for (int i = 0; i < rows; ++i) {
+    for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 4
         for (int v = 0; v < secret_vectors; ++v) sum[i][v] = hn::Zero(d);
-        measured[i] = hn::Zero(d);
-    }
-    int64_t j = 0;
-    for (; j + lanes <= p.cols; j += lanes) {
-        V element[rows];
+    Measured<rows_of, float, rows> measured;
+    int64_t rest = 0;
+    for (; rest + step <= p.cols; rest += step) {
+        for (int64_t j = rest; j < rest + step; j += lanes) {
+            V element[rows];
 #pragma GCC unroll 4
-        for (int i = 0; i < rows; ++i) element[i] = load(d, elements + i * stride + j);
+            for (int i = 0; i < rows; ++i) element[i] = load(d, elements + i * stride + j);
 #pragma GCC unroll 4
-        for (int v = 0; v < secret_vectors; ++v) {
-            const V vector = load(d, p.vector + v * p.vector_stride + j);
+            for (int v = 0; v < secret_vectors; ++v) {
+                const V vector = load(d, p.vector + v * p.vector_stride + j);
 #pragma GCC unroll 4
-            for (int i = 0; i < rows; ++i) sum[i][v] = hn::MulAdd(element[i], vector, sum[i][v]);
+                for (int i = 0; i < rows; ++i) sum[i][v] = hn::MulAdd(element[i], vector, sum[i][v]);
+            }
         }
-        measure<rows_of>(d, element, j, p, measured);
+        measured.add(elements, stride, rest, p);
     }
-#pragma GCC unroll 4
     for (int i = 0; i < rows; ++i) {
-        double total[secret_vectors];
-#pragma GCC unroll 4
-        for (int v = 0; v < secret_vectors; ++v) total[v] = hn::GetLane(hn::SumOfLanes(d, sum[i][v]));
-        double total_measured = hn::GetLane(hn::SumOfLanes(d, measured[i]));
-        for (int64_t rest = j; rest < p.cols; ++rest) {
-            const float element = elements[i * stride + rest];
-#pragma GCC unroll 4
-            for (int v = 0; v < secret_vectors; ++v)
-                total[v] += static_cast<double>(element) * p.vector[v * p.vector_stride + rest];
-            total_measured += measure_one<rows_of>(element, rest, p);
+        const float* const one = elements + i * stride;
+        for (int v = 0; v < secret_vectors; ++v) {
+            double total = hn::GetLane(hn::SumOfLanes(d, sum[i][v]));
+            for (int64_t j = rest; j < p.cols; ++j)
+                total += static_cast<double>(one[j]) * p.vector[v * p.vector_stride + j];
+            p.sum[v * p.sum_stride + row + i] += total;
         }
-#pragma GCC unroll 4
-        for (int v = 0; v < secret_vectors; ++v) p.sum[v * p.sum_stride + row + i] += total[v];
-        p.measure[row + i] += total_measured;
+        p.measure[row + i] += measured.finish(i, one, rest, p);
     }
 }
 
@@ -130,25 +145,24 @@ HWY_INLINE void add_exactly(double term, double& high, double& low) {
 }
 
 template <RowsOf rows_of>
-void project_row(const double* elements, int64_t row, const Projection& p) {
+void project_row(const double* elements, int64_t row, const Projection<double>& p) {
     const D d;
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
     V high[secret_vectors], low[secret_vectors];
 #pragma GCC unroll 4
     for (int v = 0; v < secret_vectors; ++v) high[v] = low[v] = hn::Zero(d);
-    V measured[1] = {hn::Zero(d)};
+    Measured<rows_of, double, 1> measured;
     int64_t j = 0;
     for (; j + lanes <= p.cols; j += lanes) {
-        const V element[1] = {load(d, elements + j)};
+        const V element = load(d, elements + j);
 #pragma GCC unroll 4
         for (int v = 0; v < secret_vectors; ++v) {
-            add_exactly(element[0], load(d, p.vector + v * p.vector_stride + j), high[v], low[v]);
+            add_exactly(element, load(d, p.vector + v * p.vector_stride + j), high[v], low[v]);
             if (p.vector_low != nullptr)
-                low[v] = hn::MulAdd(element[0], load(d, p.vector_low + v * p.vector_stride + j), low[v]);
+                low[v] = hn::MulAdd(element, load(d, p.vector_low + v * p.vector_stride + j), low[v]);
         }
-        measure<rows_of>(d, element, j, p, measured);
+        measured.add(elements, 0, j, p);
     }
-    double total_measured = hn::GetLane(hn::SumOfLanes(d, measured[0]));
 #pragma GCC unroll 4
     for (int v = 0; v < secret_vectors; ++v) {
         double& total = p.sum[v * p.sum_stride + row];
@@ -166,13 +180,11 @@ void project_row(const double* elements, int64_t row, const Projection& p) {
                 total_low += elements[rest] * p.vector_low[v * p.vector_stride + rest];
         }
     }
-    for (int64_t rest = j; rest < p.cols; ++rest)
-        total_measured += measure_one<rows_of>(elements[rest], rest, p);
-    p.measure[row] += total_measured;
+    p.measure[row] += measured.finish(0, elements, j, p);
 }
 
 template <RowsOf rows_of>
-void project_block(const float* elements, int64_t stride, const Projection& p) {
+void project_block(const float* elements, int64_t stride, const Projection<float>& p) {
     constexpr int at_once = HWY_MAX_BYTES >= 64 ? 4 : 2;  // as many as there are registers for
     int64_t row = 0;
     for (; row + at_once <= p.rows; row += at_once)
@@ -181,12 +193,12 @@ void project_block(const float* elements, int64_t stride, const Projection& p) {
 }
 
 template <RowsOf rows_of>
-void project_block(const double* elements, int64_t stride, const Projection& p) {
+void project_block(const double* elements, int64_t stride, const Projection<double>& p) {
     for (int64_t row = 0; row < p.rows; ++row) project_row<rows_of>(elements + row * stride, row, p);
 }
 
 template <typename T>
-void project_any(RowsOf rows_of, const T* elements, int64_t stride, const Projection& p) {
+void project_any(RowsOf rows_of, const T* elements, int64_t stride, const Projection<T>& p) {
     switch (rows_of) {
         case RowsOf::a:
             return project_block<RowsOf::a>(elements, stride, p);
@@ -232,10 +244,10 @@ void measure_columns_any(const T* elements, int64_t stride, int64_t rows, int64_
     for (; row < rows; ++row) measure_column_rows<1>(elements + row * stride, stride, cols, norm2, largest);
 }
 
-void project_f32(RowsOf rows_of, const float* elements, int64_t stride, const Projection& p) {
+void project_f32(RowsOf rows_of, const float* elements, int64_t stride, const Projection<float>& p) {
     project_any(rows_of, elements, stride, p);
 }
-void project_f64(RowsOf rows_of, const double* elements, int64_t stride, const Projection& p) {
+void project_f64(RowsOf rows_of, const double* elements, int64_t stride, const Projection<double>& p) {
     project_any(rows_of, elements, stride, p);
 }
 void columns_f32(const float* elements, int64_t stride, int64_t rows, int64_t cols, double* norm2,
@@ -259,10 +271,10 @@ HWY_EXPORT(project_f64);
 HWY_EXPORT(columns_f32);
 HWY_EXPORT(columns_f64);
 
-void project(RowsOf rows_of, const float* elements, int64_t stride, const Projection& projection) {
+void project(RowsOf rows_of, const float* elements, int64_t stride, const Projection<float>& projection) {
     HWY_DYNAMIC_DISPATCH(project_f32)(rows_of, elements, stride, projection);
 }
-void project(RowsOf rows_of, const double* elements, int64_t stride, const Projection& projection) {
+void project(RowsOf rows_of, const double* elements, int64_t stride, const Projection<double>& projection) {
     HWY_DYNAMIC_DISPATCH(project_f64)(rows_of, elements, stride, projection);
 }
 void measure_columns(const float* elements, int64_t stride, int64_t rows, int64_t cols, double* norm2,

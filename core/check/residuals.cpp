@@ -26,67 +26,76 @@ struct Projected {
     std::vector<double> measure;
 };
 
-// Projects the rows of a block on vectors that are as long as the whole row.
+// Projects the rows of a block on vectors that are as long as the whole row. The last two are given where the
+// kind of rows needs them.
 template <typename T>
-void project_block(RowsOf rows_of, const TypedBlock<T>& block, const Projected& vectors, const double* weight,
-                   double* column_norm2, Projected& result) {
+void project_block(RowsOf rows_of, const TypedBlock<T>& block, const Projected& vectors, Projected& result,
+                   const std::vector<T>& weight, std::vector<T>& column_norm2) {
     const Block& place = block.place;
-    const auto from = [](const auto* whole, int64_t offset) {
-        return whole == nullptr ? nullptr : whole + offset;
+    const auto part = [](auto& whole, int64_t offset) {
+        return whole.empty() ? nullptr : whole.data() + offset;
     };
-    const bool low = !result.low.empty();
     project(rows_of, block.elements, block.stride,
-            {.rows = place.rows,
-             .cols = place.cols,
-             .vector = vectors.sum.data() + place.col,
-             .vector_low = vectors.low.empty() ? nullptr : vectors.low.data() + place.col,
-             .vector_stride = vectors.stride,
-             .weight = from(weight, place.col),
-             .sum = result.sum.data() + place.row,
-             .sum_low = low ? result.low.data() + place.row : nullptr,
-             .sum_stride = result.stride,
-             .measure = result.measure.data() + place.row,
-             .column_norm2 = column_norm2 == nullptr ? nullptr : column_norm2 + place.col});
+            Projection<T>{.rows = place.rows,
+                          .cols = place.cols,
+                          .vector = part(vectors.sum, place.col),
+                          .vector_low = part(vectors.low, place.col),
+                          .vector_stride = vectors.stride,
+                          .weight = part(weight, place.col),
+                          .sum = part(result.sum, place.row),
+                          .sum_low = part(result.low, place.row),
+                          .sum_stride = result.stride,
+                          .measure = part(result.measure, place.row),
+                          .column_norm2 = part(column_norm2, place.col)});
 }
 
 // x and B · x.
+template <typename T>
 struct ProjectedB {
     ColumnScales scales;
     ScaledColumns columns;
     Projected x;
-    Projected y;  // measure: the norms of B's rows, scaled
+    Projected y;
+    std::vector<T> row_norms;  // of B, scaled
 };
 
 template <typename T>
-ProjectedB project_b(const Tile& tile, ColumnScales scales, SecretDraws& draws, DrawnElements<T>& drawn) {
+ProjectedB<T> project_b(const Tile& tile, ColumnScales scales, SecretDraws& draws, DrawnElements<T>& drawn) {
     Projected x(tile.n(), false);
     x.sum = draws.signed_units(x.sum.size());
     for (size_t i = 0; i < x.sum.size(); ++i) x.sum[i] *= scales.factor[i % scales.factor.size()];
 
+    // Zeros stay zeros, and what was taken for one by mistake shows.
+    const double largest_weight = std::ldexp(1.0, -FloatTraits<T>::least_exponent);
+    std::vector<T> weight;
+    for (const double factor : scales.factor)
+        weight.push_back(static_cast<T>(std::min(factor, largest_weight)));
+
     Projected y(tile.k(), sizeof(T) == 8);
     const ColumnMask<T> mask(scales, tile.n());
-    std::vector<std::vector<double>> column_norm2(tile.threads.count(),
-                                                  std::vector<double>(static_cast<size_t>(tile.n())));
+    std::vector<std::vector<T>> column_norm2(tile.threads.count(), std::vector<T>(weight.size()));
     for_each_row_band<T>(tile, tile.b, [&](const TypedBlock<T>& b, unsigned thread) {
         std::vector<T> memory;
-        project_block(RowsOf::b, mask.apply(b, memory), x, scales.factor.data(), column_norm2[thread].data(),
-                      y);
+        project_block(RowsOf::b, mask.apply(b, memory), x, y, weight, column_norm2[thread]);
         drawn.collect(b);  // now that the block is in the cache
     });
-    for (size_t thread = 1; thread < column_norm2.size(); ++thread)
-        for (size_t j = 0; j < column_norm2[0].size(); ++j) column_norm2[0][j] += column_norm2[thread][j];
+    std::vector<double> norm2(weight.size());
+    for (const std::vector<T>& part : column_norm2)
+        for (size_t j = 0; j < norm2.size(); ++j) norm2[j] += static_cast<double>(part[j]);
 
     const double smallest_norm = FloatTraits<T>::smallest_norm * std::sqrt(static_cast<double>(tile.n()));
-    for (double& measure : y.measure) measure = std::sqrt(measure) + smallest_norm;
-    const ScaledColumns columns = scaled_columns(scales, column_norm2[0]);
-    return {std::move(scales), columns, std::move(x), std::move(y)};
+    std::vector<T> row_norms;
+    for (const double measure : y.measure)
+        row_norms.push_back(static_cast<T>(std::sqrt(measure) + smallest_norm));
+    const ScaledColumns columns = scaled_columns<T>(scales, norm2);
+    return {std::move(scales), columns, std::move(x), std::move(y), std::move(row_norms)};
 }
 
 template <typename T>
-ProjectedB project_b(const Tile& tile, SecretDraws& draws, DrawnElements<T>& drawn) {
+ProjectedB<T> project_b(const Tile& tile, SecretDraws& draws, DrawnElements<T>& drawn) {
     if (may_estimate_scales<T>(tile)) {
-        ProjectedB projected = project_b<T>(tile, estimated_scales<T>(tile, draws), draws, drawn);
-        if (projected.columns.are_even()) return projected;
+        ProjectedB<T> projected = project_b<T>(tile, estimated_scales<T>(tile, draws), draws, drawn);
+        if (projected.columns.even) return projected;
     }
     return project_b<T>(tile, exact_scales<T>(tile), draws, drawn);
 }
@@ -115,16 +124,17 @@ double level_of(double residual, double threshold) {
 template <typename T>
 RowResiduals measure_residuals(const Tile& tile, SecretDraws& draws, DrawnElements<T>& drawn) {
     using Traits = FloatTraits<T>;
-    ProjectedB b = project_b<T>(tile, draws, drawn);
+    ProjectedB<T> b = project_b<T>(tile, draws, drawn);
+    std::vector<T> none;
     Projected z(tile.m(), sizeof(T) == 8);  // A·(B·x); measure: Σ_k |a_ik|·‖b_k‖
     for_each_row_band<T>(tile, tile.a, [&](const TypedBlock<T>& a, unsigned) {
-        project_block(RowsOf::a, a, b.y, b.y.measure.data(), nullptr, z);
+        project_block(RowsOf::a, a, b.y, z, b.row_norms, none);
     });
     Projected w(tile.m(), sizeof(T) == 8);  // C·x; measure: −0 found
     const ColumnMask<T> mask(b.scales, tile.n());
     for_each_row_band<T>(tile, tile.c, [&](const TypedBlock<T>& c, unsigned) {
         std::vector<T> memory;
-        project_block(RowsOf::c, mask.apply(c, memory), b.x, nullptr, nullptr, w);
+        project_block(RowsOf::c, mask.apply(c, memory), b.x, w, none, none);
     });
 
     const auto k = static_cast<double>(tile.k());

@@ -35,6 +35,7 @@ std::span<const Measure> all_measures();
 
 Measurement product_f32_n4096();
 Measurement product_f64_n2048();
+Measurement product_check();
 Measurement product_memory();
 Measurement small_tasks();
 Measurement verified_product_8192();

@@ -11,6 +11,8 @@ constexpr std::array table = {
             product_f32_n4096},
     Measure{"product_f64_n2048", "f64 product of 2048 x 2048 matrices on all processors, beside OpenBLAS",
             product_f64_n2048},
+    Measure{"product_check", "cost of the product check as a share of the product it checks, f32, n = 4096",
+            product_check},
     Measure{"verified_product_8192",
             "f32 product under policy product, lab node and one contributor, beside the engine alone",
             verified_product_8192},

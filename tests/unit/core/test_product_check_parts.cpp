@@ -205,23 +205,24 @@ class TestProductCheckParts : public QObject {
         std::vector<double> low;
         if (sizeof(T) == 8)
             for (const double number : x) low.push_back(number * 0x1p-60);
-        const auto weight = random_numbers<double>(random_, cols);
+        const auto weight = random_numbers<T>(random_, cols);
         for (const RowsOf rows_of : {RowsOf::a, RowsOf::b, RowsOf::c}) {
             std::vector<double> sum(static_cast<size_t>(secret_vectors * rows), 1.0),
                 sum_low(sum.size(), 0x1p-70);
-            std::vector<double> measure(static_cast<size_t>(rows)), column_norm2(static_cast<size_t>(cols));
+            std::vector<double> measure(static_cast<size_t>(rows));
+            std::vector<T> column_norm2(static_cast<size_t>(cols));
             project(rows_of, c.data(), cols,
-                    {.rows = rows,
-                     .cols = cols,
-                     .vector = x.data(),
-                     .vector_low = low.empty() ? nullptr : low.data(),
-                     .vector_stride = cols,
-                     .weight = weight.data(),
-                     .sum = sum.data(),
-                     .sum_low = sum_low.data(),
-                     .sum_stride = rows,
-                     .measure = measure.data(),
-                     .column_norm2 = column_norm2.data()});
+                    Projection<T>{.rows = rows,
+                                  .cols = cols,
+                                  .vector = x.data(),
+                                  .vector_low = low.empty() ? nullptr : low.data(),
+                                  .vector_stride = cols,
+                                  .weight = weight.data(),
+                                  .sum = sum.data(),
+                                  .sum_low = sum_low.data(),
+                                  .sum_stride = rows,
+                                  .measure = measure.data(),
+                                  .column_norm2 = column_norm2.data()});
             for (int64_t row = 0; row < rows; ++row) {
                 Quad measured = 0;
                 for (int64_t j = 0; j < cols; ++j) {
@@ -231,7 +232,7 @@ class TestProductCheckParts : public QObject {
                     if (rows_of == RowsOf::b) measured += element * by * element * by;
                 }
                 QVERIFY2(std::abs(static_cast<double>(measured - measure[static_cast<size_t>(row)])) <
-                             1e-12 * static_cast<double>(cols),
+                             8 * std::numeric_limits<T>::epsilon() * static_cast<double>(cols),
                          target);
                 for (int64_t v = 0; v < secret_vectors; ++v) {
                     const auto at = static_cast<size_t>(v * rows + row);
