@@ -67,6 +67,11 @@ std::string line_of(const Json& json) {
     return json.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
+std::string text_in(const Json& object, const char* name) {
+    const auto found = object.find(name);
+    return found != object.end() && found->is_string() ? found->get<std::string>() : "unknown";
+}
+
 bool has_version(const Json& json) {
     const auto version = json.find("v");
     return version != json.end() && version->is_number_unsigned() &&
@@ -122,8 +127,7 @@ Json parse_reply(std::string_view line) {
     } else {
         const auto error = reply.find("error");
         if (error != reply.end() && error->is_object())
-            throw Error(kind_of(error->value("kind", "failed")),
-                        error->value("message", std::string("unknown")));
+            throw Error(kind_of(text_in(*error, "kind")), text_in(*error, "message"));
     }
     throw Error(ErrorKind::network, "expected a result or an error from the lab node, found neither");
 }

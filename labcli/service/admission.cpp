@@ -35,14 +35,22 @@ Admission::Admission(const ServiceLimits& limits)
 
 bool Admission::count(Resource resource, const std::string& key, uint64_t amount) {
     const size_t index = index_of(resource);
+    const Bound& bound = bounds_[index];
     const std::lock_guard lock(mutex_);
     const auto found = by_address_.find(key);
     const uint64_t used = found == by_address_.end() ? 0 : found->second[index];
-    if (amount > bounds_[index].total - totals_[index]) return false;
-    if (used > bounds_[index].per_address || amount > bounds_[index].per_address - used) return false;
+    if (totals_[index] > bound.total || amount > bound.total - totals_[index]) return false;
+    if (used > bound.per_address || amount > bound.per_address - used) return false;
     by_address_[key][index] += amount;
     totals_[index] += amount;
     return true;
+}
+
+void Admission::count_anyway(Resource resource, const std::string& key, uint64_t amount) {
+    const size_t index = index_of(resource);
+    const std::lock_guard lock(mutex_);
+    by_address_[key][index] += amount;
+    totals_[index] += amount;
 }
 
 void Admission::give_back(Resource resource, const std::string& key, uint64_t amount) {
@@ -55,15 +63,24 @@ void Admission::give_back(Resource resource, const std::string& key, uint64_t am
     if (found->second == Counts{}) by_address_.erase(found);
 }
 
-std::optional<Admission::Share> Admission::take(Resource resource, const std::string& address,
-                                                uint64_t amount) {
+Admission::Share Admission::share_of(Resource resource, const std::string& address, uint64_t amount) {
     Share share;
-    share.key_ = address_key(address);
-    if (amount > 0 && !count(resource, share.key_, amount)) return std::nullopt;
     share.admission_ = this;
     share.resource_ = resource;
+    share.key_ = address_key(address);
     share.amount_ = amount;
     return share;
+}
+
+std::optional<Admission::Share> Admission::take(Resource resource, const std::string& address,
+                                                uint64_t amount) {
+    if (amount > 0 && !count(resource, address_key(address), amount)) return std::nullopt;
+    return share_of(resource, address, amount);
+}
+
+Admission::Share Admission::take_anyway(Resource resource, const std::string& address, uint64_t amount) {
+    if (amount > 0) count_anyway(resource, address_key(address), amount);
+    return share_of(resource, address, amount);
 }
 
 bool Admission::grow(Share& share, uint64_t amount) {

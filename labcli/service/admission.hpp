@@ -44,6 +44,8 @@ class Admission {
 
     // Nothing when all, or this address's part, is taken. `address` is textual.
     std::optional<Share> take(Resource resource, const std::string& address, uint64_t amount);
+    // Also beyond what is there: for what exists already. It counts against those who ask later.
+    Share take_anyway(Resource resource, const std::string& address, uint64_t amount);
     // Adds to a share of the same resource and address.
     bool grow(Share& share, uint64_t amount);
     uint64_t taken(Resource resource) const;
@@ -55,7 +57,9 @@ class Admission {
     };
     using Counts = std::array<uint64_t, resource_kinds>;
 
+    Share share_of(Resource resource, const std::string& address, uint64_t amount);
     bool count(Resource resource, const std::string& key, uint64_t amount);
+    void count_anyway(Resource resource, const std::string& key, uint64_t amount);
     void give_back(Resource resource, const std::string& key, uint64_t amount);
 
     std::array<Bound, resource_kinds> bounds_;

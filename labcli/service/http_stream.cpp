@@ -281,6 +281,7 @@ asio::awaitable<void> HttpStream::reply(Reply reply) {
         joined.insert(joined.end(), reply.body.begin(), reply.body.end());
         co_await send(joined);
     } else {
+        const auto share = admission_.take_anyway(Resource::buffered_byte, peer_.address, reply.body.size());
         co_await send(bytes_of(head));
         co_await send(reply.body);
     }

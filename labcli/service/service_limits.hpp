@@ -27,8 +27,8 @@ struct ServiceLimits {
     uint64_t linger_ms = 1'000;  // after a refusal, for the peer to read it
     uint64_t stop_ms = 1'500;    // for open requests to be answered when the service stops
 
-    // Bodies held in memory, beyond the first 64 KiB of each, over all connections; one address may take a
-    // quarter.
+    // Bodies and replies held in memory, over all connections; the first 64 KiB of a body are free, and one
+    // address may take a quarter. A reply exists already and is only counted; bodies have to wait.
     uint64_t buffered_bytes = uint64_t{128} << 20;
     // Blob transfers at a time, each with two leaves in memory; one address may take a quarter.
     uint64_t transfers = 64;

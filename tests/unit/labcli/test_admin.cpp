@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <QTemporaryDir>
 #include <QTest>
@@ -194,6 +195,22 @@ class TestAdmin : public QObject {
         struct stat status {};
         QCOMPARE(stat(path().c_str(), &status), 0);
         QCOMPARE(status.st_mode & 0777, mode_t{0600});
+    }
+
+    void another_user_is_hung_up_on_even_if_the_files_mode_lets_it_in() {
+        if (geteuid() != 0) return;  // only root can become another user
+        QCOMPARE(chmod(path().c_str(), 0666), 0);
+        QCOMPARE(chmod(directory_.path().toStdString().c_str(), 0711), 0);
+        std::string answer = "none";
+        std::thread([&] {
+            // Of this thread alone: the C library's setresuid() would change the whole process.
+            syscall(SYS_setresuid, 65'534, 65'534, 65'534);
+            RawClient client(path());
+            client.send(R"({"v":1,"verb":"echo","args":{}})"
+                        "\n");
+            answer = client.receive_line();
+        }).join();
+        QCOMPARE(answer, std::string());
     }
 
     void a_live_nodes_socket_is_refused_and_a_dead_ones_replaced() {

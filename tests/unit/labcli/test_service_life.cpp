@@ -216,6 +216,12 @@ class TestServiceLife : public QObject {
         QCOMPARE(test::HttpsClient(lab_->client_settings()).request("GET", "/").status, 200);
     }
 
+    void what_comes_from_outside_is_harmless_in_the_log() {
+        QCOMPARE(escaped("a lab\n\x1b[2J\"'\\ \xc3\xbc"),
+                 std::string(R"(a lab\x0a\x1b[2J\x22\x27\x5c \xc3\xbc)"));
+        QCOMPARE(escaped(std::string(1'000, 'x')).size(), size_t{256 + 3});
+    }
+
     void several_io_threads_share_the_connections() {
         start_waiting_lab(3);
         std::vector<std::unique_ptr<Asking>> asking;

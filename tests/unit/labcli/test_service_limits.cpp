@@ -246,6 +246,43 @@ class TestServiceLimits : public QObject {
                      400);
     }
 
+    void replies_that_nobody_reads_count_against_new_bodies_not_against_small_ones() {
+        lab_->limits.buffered_bytes = 4 << 20;
+        lab_->door.on_exchange = [](const Caller&, ExchangeRequest request, Done<ExchangeReply> done) {
+            ExchangeReply reply;
+            if (request.state == "large") reply.tasks.resize(240);
+            for (Grant& grant : reply.tasks) {
+                grant.task.inputs.resize(1);
+                grant.task.inputs[0].bytes = Bytes(limits::inline_tensor_bytes, 1);
+            }
+            done(std::move(reply));
+        };
+        lab_->start();
+        auto settings = lab_->client_settings();
+        settings.receive_buffer_bytes = 64 << 10;
+        settings.from = "127.0.0.2";
+        test::HttpsClient deaf(settings);
+        ExchangeRequest request;
+        request.state = "large";
+        const Bytes body = encode_message(request);
+        deaf.connect();
+        deaf.send(exchange_head(std::to_string(body.size())));
+        deaf.send(body);
+        QTRY_VERIFY(lab_->door.exchanges > 0);
+        QTest::qWait(100);
+        auto contributor = lab_->contributor();
+        const Bytes large(500'000, 0x81);
+        const auto status = [&] {
+            return contributor.client()
+                .request("POST", "/v1/exchange", contributor.authorization(), large)
+                .status;
+        };
+        QCOMPARE(status(), 503);
+        QVERIFY(honest_work_goes_on());
+        deaf.disconnect();
+        QTRY_COMPARE(status(), 400);
+    }
+
     void a_length_that_is_only_claimed_takes_no_memory() {
         lab_->limits.buffered_bytes = 1 << 20;
         lab_->start();
