@@ -25,7 +25,7 @@ void add_product(CLI::App& app, Session& session) {
     struct Options {
         std::string a, b, output, verify = "auto", tile, timeout;
         uint64_t replicas = 2;
-        double max_wrong = -1;
+        std::optional<double> max_wrong;
         bool overwrite = false, dry_run = false, detach = false;
     };
     auto options = std::make_shared<Options>();
@@ -71,7 +71,7 @@ void add_product(CLI::App& app, Session& session) {
                             {"tile", options->tile}}},
                           {"verify", options->verify},
                           {"replicas", options->replicas}};
-        if (options->max_wrong >= 0) arguments["max_wrong"] = options->max_wrong;
+        if (options->max_wrong) arguments["max_wrong"] = *options->max_wrong;
         const uint64_t timeout_ms = options->timeout.empty() ? 0 : parse_duration_ms(options->timeout);
         if (options->dry_run) {
             const json plan = session.ask("job.plan", arguments);

@@ -51,8 +51,8 @@ Submission plan_submission(LabNode& node, const json& arguments) {
     const bool integers = !submission.summary.has_floats;
     if (submission.choice.policy != Policy::automatic)
         expect_promise(submission.choice.policy, submission.choice.replicas, integers, max_wrong);
-    else if (wrong_result_probability(integers ? Policy::product : Policy::redundant,
-                                      submission.choice.replicas, integers) > max_wrong)
+    else if (!keeps_promise(integers ? Policy::product : Policy::redundant, submission.choice.replicas,
+                            integers, max_wrong))
         submission.choice.policy = Policy::recompute;
     return submission;
 }

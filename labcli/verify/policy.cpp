@@ -74,11 +74,18 @@ std::string promise_text(Policy policy, uint64_t replicas, bool integers) {
     return "every bit is right; how it is verified is settled when the first task is handed out";
 }
 
+bool keeps_promise(Policy policy, uint64_t replicas, bool integers, double max_wrong) {
+    // 0.1 · 0.1 is a little more than 0.01 in binary.
+    constexpr double rounding = 1 + 1e-9;
+    return wrong_result_probability(policy, replicas, integers) <= max_wrong * rounding;
+}
+
 void expect_promise(Policy policy, uint64_t replicas, bool integers, double max_wrong) {
     const double promised = wrong_result_probability(policy, replicas, integers);
-    if (promised <= max_wrong) return;
-    const auto needed =
-        static_cast<uint64_t>(std::ceil(std::log(max_wrong) / std::log(assumed_conspiring_share) - 1e-9));
+    if (keeps_promise(policy, replicas, integers, max_wrong)) return;
+    uint64_t needed = default_replicas;
+    while (needed <= largest_replicas && !keeps_promise(Policy::redundant, needed, integers, max_wrong))
+        ++needed;
     throw Error(ErrorKind::usage,
                 "expected a wrong result with probability at most {:g}, found that policy {} promises {:g}; "
                 "use --verify recompute"

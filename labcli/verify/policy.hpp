@@ -43,6 +43,7 @@ inline constexpr double assumed_conspiring_share = 0.1;
 double wrong_result_probability(Policy policy, uint64_t replicas, bool integers);
 // What is promised, in one sentence for people.
 std::string promise_text(Policy policy, uint64_t replicas, bool integers);
+bool keeps_promise(Policy policy, uint64_t replicas, bool integers, double max_wrong);
 // Throws ErrorKind::usage when the policy cannot promise `max_wrong`, with what could.
 void expect_promise(Policy policy, uint64_t replicas, bool integers, double max_wrong);
 

@@ -1,0 +1,69 @@
+// What each verification policy promises, and what --max-wrong refuses.
+#include <QTest>
+
+#include <cmath>
+
+#include "labcli/verify/policy.hpp"
+#include "tests/support/error_of.hpp"
+
+namespace goblin::lab {
+
+class TestPolicy : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void every_policy_has_a_name_that_leads_back_to_it() {
+        for (const Policy policy : {Policy::automatic, Policy::redundant, Policy::recompute, Policy::product})
+            QVERIFY(policy_from_name(name_of(policy)) == policy);
+        QCOMPARE(QString::fromUtf8(name_of(Policy::automatic).data()), QString("auto"));
+        QVERIFY(!policy_from_name("automatic"));
+        QVERIFY(!policy_from_name(""));
+    }
+
+    void stored_values_never_change() {
+        QCOMPARE(static_cast<int>(Policy::automatic), 0);
+        QCOMPARE(static_cast<int>(Policy::redundant), 1);
+        QCOMPARE(static_cast<int>(Policy::recompute), 2);
+        QCOMPARE(static_cast<int>(Policy::product), 3);
+    }
+
+    void agreement_of_m_is_wrong_when_all_m_conspire() {
+        for (uint64_t m = 2; m <= largest_replicas; ++m)
+            QVERIFY(std::abs(wrong_result_probability(Policy::redundant, m, true) /
+                                 std::pow(0.1, static_cast<double>(m)) -
+                             1) < 1e-9);
+    }
+
+    void recomputing_is_never_wrong() {
+        QCOMPARE(wrong_result_probability(Policy::recompute, 2, false), 0.0);
+    }
+
+    void the_product_check_promises_bits_of_integers_only() {
+        QVERIFY(wrong_result_probability(Policy::product, 2, true) < 1e-6);
+        QCOMPARE(wrong_result_probability(Policy::product, 2, false), 1.0);
+        QVERIFY(promise_text(Policy::product, 2, false).find("bits are not promised") != std::string::npos);
+        QVERIFY(promise_text(Policy::product, 2, true).find("every bit is right") != std::string::npos);
+    }
+
+    void what_is_printed_for_redundant_is_the_rate_that_is_computed() {
+        QVERIFY(promise_text(Policy::redundant, 2, false).find("1e-02") != std::string::npos);
+        QVERIFY(promise_text(Policy::redundant, 6, false).find("1e-06") != std::string::npos);
+        QVERIFY(promise_text(Policy::redundant, 3, false).find("3 volunteers") != std::string::npos);
+    }
+
+    void max_wrong_refuses_what_can_not_promise_it_and_names_what_can() {
+        expect_promise(Policy::redundant, 2, false, 0.01);
+        expect_promise(Policy::redundant, 6, false, 1e-6);
+        expect_promise(Policy::recompute, 2, false, 0);
+        VERIFY_REFUSED(expect_promise(Policy::redundant, 2, false, 1e-6), "--verify redundant --replicas 6");
+        VERIFY_REFUSED(expect_promise(Policy::redundant, 2, false, 1e-6), "--verify recompute");
+        VERIFY_REFUSED(expect_promise(Policy::product, 2, false, 0.5), "--verify recompute");
+        const QString impossible = error_of([] { expect_promise(Policy::redundant, 2, false, 0); });
+        QVERIFY(impossible.contains("--verify recompute") && !impossible.contains("--replicas"));
+    }
+};
+
+}  // namespace goblin::lab
+
+QTEST_APPLESS_MAIN(goblin::lab::TestPolicy)
+#include "test_policy.moc"
