@@ -7,6 +7,11 @@
 
 namespace goblin::lab {
 
+namespace {
+// Small inputs of one task that ride along together; a reply must have room for several tasks.
+constexpr uint64_t most_inline_bytes = uint64_t{1} << 20;
+}  // namespace
+
 PoolWorkshop::PoolWorkshop(LabThread& lab, unsigned threads) : lab_(lab), verifier_(threads) {}
 
 PreparedTask PoolWorkshop::prepare_one(const std::shared_ptr<const Plan>& plan, TaskNumber number) {
@@ -14,10 +19,12 @@ PreparedTask PoolWorkshop::prepare_one(const std::shared_ptr<const Plan>& plan, 
     task.contract = contract_version;
     task.graph = plan->graph(number);
     PreparedTask prepared;
+    uint64_t inline_bytes = 0;
     for (const SliceNumber slice : plan->slices(number)) {
         const uint64_t size_bytes = plan->slice_spec(slice).size_bytes();
         TaskInput& input = task.inputs.emplace_back();
-        if (size_bytes <= limits::inline_tensor_bytes) {
+        if (size_bytes <= limits::inline_tensor_bytes && inline_bytes + size_bytes <= most_inline_bytes) {
+            inline_bytes += size_bytes;
             input.inline_bytes.emplace(size_bytes);
             plan->read_slice(slice, 0,
                              {reinterpret_cast<std::byte*>(input.inline_bytes->data()), size_bytes});

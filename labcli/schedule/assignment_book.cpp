@@ -39,7 +39,10 @@ uint64_t AssignmentBook::duration_ms(const LiveComputer& computer, const Prepare
     const double ahead_flops =
         static_cast<double>(computer.uncommitted_flops) + static_cast<double>(task.flops);
     const double compute_ms = ahead_flops * 1000 / static_cast<double>(computer.speed_flops());
-    return slack_ms + patience * static_cast<uint64_t>(std::min(compute_ms, 1e12)) +
+    // However slow a computer says or seems to be, it keeps nothing from others for longer than the longest
+    // task.
+    constexpr auto longest_ms = static_cast<double>(limits::task_longest_ms);
+    return slack_ms + patience * static_cast<uint64_t>(std::min(compute_ms, longest_ms)) +
            task.transfer_bytes * 1000 / slow_link_rate;
 }
 
@@ -164,6 +167,11 @@ void AssignmentBook::fail(Assignment& assignment, std::string reason) {
     end(assignment, AssignmentState::failed, std::move(reason));
 }
 
+void AssignmentBook::hand_back(Assignment& assignment, std::string reason) {
+    contributors_.computer(assignment.computer)->hold_off(environment_.now_ms());
+    refuse(assignment, std::move(reason));
+}
+
 void AssignmentBook::refuse(Assignment& assignment, std::string reason) {
     contributors_.computer(assignment.computer)->cancelled[assignment.id] = reason;
     end(assignment, AssignmentState::refused, std::move(reason));
@@ -180,7 +188,8 @@ bool AssignmentBook::expire(Assignment& assignment) {
     if (assignment.state == AssignmentState::issued) remove_uncommitted(assignment);
     assignment.state = AssignmentState::expired;
     assignment.deadline_ms = UINT64_MAX;
-    computer.err(environment_.now_ms());
+    // A pile of tasks that a computer took with it when it vanished is one error.
+    if (!computer.waits(environment_.now_ms())) computer.err(environment_.now_ms());
     journal_.assignment_changed(assignment);
     return true;
 }

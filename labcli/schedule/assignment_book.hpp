@@ -39,7 +39,10 @@ class AssignmentBook {
     void agree(Assignment& assignment);
     void convict(Assignment& assignment, std::string reason);
     void fail(Assignment& assignment, std::string reason);
-    // Through nobody's fault: handed back, or not needed any more.
+    // The computer gives it back: no error, but it waits before it gets others. Otherwise one could go
+    // through the tasks that wait for a second replica until a friend's comes up.
+    void hand_back(Assignment& assignment, std::string reason);
+    // Through nobody's fault: lost by the worker, or not needed any more.
     void refuse(Assignment& assignment, std::string reason);
     void cancel(Assignment& assignment, std::string reason);
 

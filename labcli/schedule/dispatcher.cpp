@@ -84,6 +84,7 @@ void Dispatcher::grant(LiveComputer& computer, std::vector<Grant>& tasks) {
     const double flops_per_ms = static_cast<double>(computer.speed_flops()) / 1000;
     double granted_ms = 0;
     uint64_t bytes = 0;
+    for (const Grant& again : tasks) bytes += inline_bytes(again);
     for (auto& [id, job] : board_.jobs()) {
         if (job.record.state != JobState::running) continue;
         while (tasks.size() < computer.wanted_tasks && computer.uncommitted < quota &&
@@ -100,15 +101,21 @@ void Dispatcher::grant(LiveComputer& computer, std::vector<Grant>& tasks) {
 
 void Dispatcher::grant_again(const LiveComputer& computer, const std::vector<AssignmentId>& holding,
                              std::vector<Grant>& tasks) {
-    if (holding.size() >= computer.open.size()) return;  // the usual case: it knows all of them
+    const auto known_count = std::count_if(
+        holding.begin(), holding.end(), [&](const AssignmentId& id) { return computer.open.contains(id); });
+    if (static_cast<size_t>(known_count) >= computer.open.size())
+        return;  // the usual case: it knows all of them
     const std::unordered_set<AssignmentId, AssignmentIdHash> known(holding.begin(), holding.end());
+    uint64_t bytes = 0;
     for (const AssignmentId& id : computer.open) {
         if (known.contains(id)) continue;
         const Assignment& assignment = *book_.find(id);
         Job* const job = board_.find_running(assignment.job);
         const OpenTask* const task = job == nullptr ? nullptr : job->queue.find(assignment.task);
-        if (task != nullptr && assignment.state == AssignmentState::issued)
-            tasks.push_back(grant_of(assignment, task->prepared));
+        if (task == nullptr || assignment.state != AssignmentState::issued) continue;
+        tasks.push_back(grant_of(assignment, task->prepared));
+        bytes += inline_bytes(tasks.back());
+        if (bytes >= most_inline_bytes) return;  // the rest next time
     }
 }
 

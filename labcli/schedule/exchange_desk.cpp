@@ -38,6 +38,26 @@ std::optional<Refusal> ExchangeDesk::take_session(LiveComputer& computer, const 
     return std::nullopt;
 }
 
+void ExchangeDesk::drop_lost(LiveComputer& computer, const std::vector<AssignmentId>& holding,
+                             bool started_again) {
+    std::vector<AssignmentId> lost;
+    for (const AssignmentId& id : computer.open) {
+        const Assignment& assignment = *book_.find(id);
+        const bool committed = !assignment.digests.empty() && assignment.state != AssignmentState::returned;
+        const bool late = assignment.digests.empty() && assignment.state == AssignmentState::expired;
+        if (!late && !(committed && started_again)) continue;
+        if (std::find(holding.begin(), holding.end(), id) == holding.end()) lost.push_back(id);
+    }
+    for (const AssignmentId& id : lost) {
+        Assignment& assignment = *book_.find(id);
+        const JobId job_id = assignment.job;
+        const TaskNumber task = assignment.task;
+        drop_claim(assignment);
+        book_.refuse(assignment, "the worker no longer has it");
+        if (Job* const job = board_.find_running(job_id)) board_.judge().evaluate(*job, task);
+    }
+}
+
 void ExchangeDesk::take_offer(LiveComputer& computer, const Peer& peer, const ExchangeRequest& request) {
     computer.peer = peer;
     computer.network = network_of(peer);
@@ -53,10 +73,12 @@ void ExchangeDesk::take_offer(LiveComputer& computer, const Peer& peer, const Ex
 
 void ExchangeDesk::exchange(LiveComputer& computer, const Peer& peer, ExchangeRequest request,
                             Done<ExchangeReply> done) {
+    const bool started_again = computer.session != request.session;
     if (std::optional<Refusal> refusal = take_session(computer, request)) {
         done(*std::move(refusal));
         return;
     }
+    drop_lost(computer, request.holding, started_again);
     // One waiting exchange per computer: a newer one releases the older.
     if (computer.waiting) std::exchange(computer.waiting, std::nullopt)->done(ExchangeReply{});
     take_offer(computer, peer, request);
@@ -184,7 +206,7 @@ Receipt ExchangeDesk::take_end(Assignment& assignment, Result& result) {
         }
         book_.fail(assignment, reason);
     } else {
-        book_.refuse(assignment, reason);
+        book_.hand_back(assignment, reason);
     }
     return {result.assignment, ReceiptKind::taken, {}};
 }

@@ -60,6 +60,8 @@ class ExchangeDesk {
 
   private:
     std::optional<Refusal> take_session(LiveComputer& computer, const ExchangeRequest& request);
+    // Ends what this computer can't bring any more because it has lost it: nobody waits for that.
+    void drop_lost(LiveComputer& computer, const std::vector<AssignmentId>& holding, bool started_again);
     void take_offer(LiveComputer& computer, const Peer& peer, const ExchangeRequest& request);
     void take_results(LiveComputer& computer, std::vector<Result>& results, std::vector<Receipt>& receipts);
     Receipt take_result(LiveComputer& computer, Result& result);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 #include <set>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -23,6 +24,9 @@ constexpr uint64_t seen_recently_ms = 120'000;
 constexpr uint64_t presence_valid_ms = 200;
 // How long a job with policy `auto` goes short of volunteers before the lab recomputes instead.
 constexpr uint64_t shortage_patience_ms = 10'000;
+// A job isn't cut finer for computers with less than this, whatever they say of themselves or seem to be.
+constexpr uint64_t smallest_planned_memory_bytes = uint64_t{64} << 20;
+constexpr uint64_t slowest_planned_flops = uint64_t{1'000'000'000};
 // How long nobody may be eligible for what is left before those who failed it may try again.
 constexpr uint64_t stuck_ms = 5'000;
 
@@ -218,11 +222,12 @@ Capacity JobBoard::capacity() {
                             environment_.now_ms() - computer.last_seen_ms <= seen_recently_ms &&
                             contributors_.why_not(computer).empty() && !computer.devices.empty();
         if (!counts) continue;
+        const uint64_t memory_bytes = computer.memory_bytes();
+        if (memory_bytes < smallest_planned_memory_bytes) continue;
+        const uint64_t flops = std::max(computer.speed_flops(), slowest_planned_flops);
         const bool first = capacity.computers++ == 0;
-        const uint64_t flops = computer.speed_flops();
         capacity.smallest_memory_bytes =
-            first ? computer.memory_bytes()
-                  : std::min(capacity.smallest_memory_bytes, computer.memory_bytes());
+            first ? memory_bytes : std::min(capacity.smallest_memory_bytes, memory_bytes);
         capacity.slowest_flops = first ? flops : std::min(capacity.slowest_flops, flops);
         capacity.total_flops = first ? flops : capacity.total_flops + flops;
     }
@@ -274,7 +279,11 @@ void JobBoard::unstick(Job& job) {
         OpenTask& task = *job.queue.find(number);
         std::erase_if(task.claims, [&](const AssignmentId& id) {
             Assignment& claim = *book_.find(id);
-            if (claim.state != AssignmentState::expired) return false;
+            // A computer that is there and still lists it computes it, however slowly: taking it away and
+            // giving it again would never end.
+            const bool there =
+                now_ms - contributors_.computer(claim.computer)->last_seen_ms < limits::silence_ms;
+            if (claim.state != AssignmentState::expired || there) return false;
             book_.cancel(claim, "too late: the task is handed out again");
             return true;
         });
@@ -286,8 +295,11 @@ void JobBoard::unstick(Job& job) {
 }
 
 void JobBoard::tick() {
+    // Who can recompute in the lab's stead has come or gone: what waits for that is looked at again.
+    const bool trusted_changed = std::exchange(trusted_present_, presence().trusted) != presence().trusted;
     for (auto& [id, job] : jobs_) {
         if (job.record.state != JobState::running) continue;
+        if (trusted_changed && job.record.choice.resolved == Policy::recompute) evaluate_all(job);
         fall_back_to_recompute(job);
         unstick(job);
     }

@@ -77,6 +77,7 @@ class JobBoard {
     std::map<JobId, Job> jobs_;
     std::string held_back_;
     uint64_t restoring_ = 0;
+    bool trusted_present_ = false;
     struct Presence {
         uint64_t counted_ms = 0;  // 0: never
         uint64_t independent = 0;

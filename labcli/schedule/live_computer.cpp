@@ -14,6 +14,7 @@ namespace {
 constexpr uint64_t guessed_flops = uint64_t{10'000'000'000};
 // A claim counts for no more than this until the lab has measured.
 constexpr uint64_t largest_claimed_flops = uint64_t{2'000'000'000'000};
+constexpr uint64_t shortest_evidence_ms = 1'000;
 constexpr uint64_t first_pause_ms = 1'000;
 constexpr uint64_t longest_pause_ms = 600'000;
 
@@ -42,19 +43,26 @@ void LiveComputer::measure(uint64_t flops, uint64_t since_ms, uint64_t now_ms) {
     last_commit_ms = now_ms;
     if (flops == 0 || now_ms <= start_ms) return;
     const double sample = static_cast<double>(flops) * 1000 / static_cast<double>(now_ms - start_ms);
+    // The way to the lab takes a part of this: what was done in no time says nothing about slowness.
+    if (now_ms - start_ms < shortest_evidence_ms && sample < static_cast<double>(speed_flops())) return;
     const double blended =
         record.speed_flops == 0 ? sample : 0.7 * static_cast<double>(record.speed_flops) + 0.3 * sample;
     record.speed_flops = static_cast<uint64_t>(std::clamp(blended, 1.0, 1e18));
 }
 
 void LiveComputer::succeed() {
-    failures_in_a_row = 0;
+    ends_in_a_row = 0;
     quota = std::min<uint64_t>(quota * 2, limits::open_assignments);
 }
 
 void LiveComputer::err(uint64_t now_ms) {
     quota = std::max<uint64_t>(quota / 2, 1);
-    const uint64_t doublings = std::min<uint64_t>(failures_in_a_row++, 10);
+    hold_off(now_ms);
+}
+
+void LiveComputer::hold_off(uint64_t now_ms) {
+    if (waits(now_ms)) return;
+    const uint64_t doublings = std::min<uint64_t>(ends_in_a_row++, 10);
     no_tasks_before_ms = now_ms + std::min(first_pause_ms << doublings, longest_pause_ms);
 }
 

@@ -34,7 +34,7 @@ struct LiveComputer {
     std::unordered_set<Digest, DigestHash> blobs;
 
     uint64_t quota = 1;  // tasks it may have uncommitted
-    uint64_t failures_in_a_row = 0;
+    uint64_t ends_in_a_row = 0;
     uint64_t no_tasks_before_ms = 0;
     uint64_t last_commit_ms = 0;
 
@@ -55,8 +55,12 @@ struct LiveComputer {
     void measure(uint64_t flops, uint64_t since_ms, uint64_t now_ms);
 
     void succeed();
-    // Halves the quota and makes it wait, longer each time in a row.
+    // Halves the quota and makes it wait.
     void err(uint64_t now_ms);
+    // Makes it wait before it gets more tasks, longer each time in a row. While it waits already, nothing
+    // changes: what ends at one time counts once.
+    void hold_off(uint64_t now_ms);
+    bool waits(uint64_t now_ms) const { return now_ms < no_tasks_before_ms; }
 };
 
 // Replicas of a task never share a network: the /24 of an IPv4 address, the /48 of an IPv6 address; loopback:

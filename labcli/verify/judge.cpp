@@ -33,11 +33,12 @@ bool Judge::is_trusted(const AssignmentId& id) {
 
 // Where a trusted machine is at hand, it recomputes what others computed, so that the lab need not.
 uint64_t Judge::quorum_of(const Job& job, const OpenTask& task) {
-    if (job.record.choice.resolved != Policy::recompute || task.claims.empty() || !trusted_present_())
-        return job.replicas();
-    const bool trusted_only = std::all_of(task.claims.begin(), task.claims.end(),
-                                          [this](const AssignmentId& id) { return is_trusted(id); });
-    return trusted_only ? 1 : 2;
+    if (job.record.choice.resolved != Policy::recompute || !trusted_present_()) return job.replicas();
+    const bool strangers =
+        std::any_of(task.claims.begin(), task.claims.end(), [this](const AssignmentId& id) {
+            return book_.find(id)->state != AssignmentState::expired && !is_trusted(id);
+        });
+    return strangers ? 2 : 1;
 }
 
 Judge::Tally Judge::count(const OpenTask& task) {
