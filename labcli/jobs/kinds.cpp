@@ -10,7 +10,7 @@ namespace goblin::lab {
 
 const JobKind& job_kind(std::string_view name) {
     static constexpr std::array table = {
-        JobKind{"product", plan_product, open_product, summarize_product},
+        JobKind{"product", plan_product, open_product, summarize_product, discard_product},
     };
     for (const JobKind& kind : table)
         if (kind.name == name) return kind;

@@ -21,6 +21,8 @@ struct JobKind {
     std::shared_ptr<Plan> (*open)(const nlohmann::json& specification, bool fresh);
     // The same without touching any output: for `--dry-run`.
     PlanSummary (*summarize)(const nlohmann::json& specification);
+    // Removes the unfinished output of a job that can't be taken up any more, because open() threw.
+    void (*discard)(const nlohmann::json& specification);
 };
 
 // Throws ErrorKind::usage for a kind that doesn't exist.

@@ -58,6 +58,14 @@ class SliceSource final : public BlobSource {
     uint64_t size_bytes_;
 };
 
+void discard(const JobKind& kind, const nlohmann::json& specification) {
+    try {
+        kind.discard(specification);
+    } catch (const std::exception&) {
+        // What couldn't be removed is named .partial-… beside the target; nothing depends on it.
+    }
+}
+
 }  // namespace
 
 LabNode::LabNode(LabDirectory& directory, const LabCertificate& certificate, NodeSettings settings)
@@ -111,8 +119,10 @@ void LabNode::take_up_jobs() {
             continue;
         }
         const JobId id = job.id;
+        const JobKind& kind = job_kind(job.kind);
+        const nlohmann::json specification = nlohmann::json::parse(job.specification);
         try {
-            auto plan = job_kind(job.kind).open(nlohmann::json::parse(job.specification), false);
+            auto plan = kind.open(specification, false);
             settings_.log(LogLevel::info, fmt::format("job {}: taken up where it was left", id));
             board_.add(std::move(job), std::move(plan),
                        {store_.accepted_tasks(id), store_.open_assignments(id), store_.agreed_results(id)});
@@ -122,7 +132,9 @@ void LabNode::take_up_jobs() {
             job.reason = error.what();
             job.ended_at_ms = environment_.wall_ms();
             store_.job(job);
+            store_.event(id, fmt::format("failed: {}", job.reason));
             board_.add_ended(std::move(job));
+            discard(kind, specification);
         }
     }
 }

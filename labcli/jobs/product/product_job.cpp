@@ -54,6 +54,18 @@ NpyReader reopen_operand(const json& specification, const char* which) {
 }
 
 ProductSize size_of_operands(const NpyReader& a, const NpyReader& b) {
+    const std::string found = fmt::format("{} of {} and {} of {}", a.path().string(), a.spec().text(),
+                                          b.path().string(), b.spec().text());
+    if (a.spec().dtype != b.spec().dtype)
+        throw Error(ErrorKind::input,
+                    "expected A and B of one type, found {}; cast one of them in NumPy and save it again",
+                    found);
+    if (a.spec().shape[1] != b.spec().shape[0])
+        throw Error(ErrorKind::input,
+                    "expected as many columns in A as rows in B, found {}; transpose one of them, or give "
+                    "the files in the "
+                    "other order",
+                    found);
     const TensorSpec c = output_specs(product_graph(a.spec(), b.spec()))[0];
     return {c.shape[0], a.spec().shape[1], c.shape[1], a.spec().dtype};
 }
@@ -300,6 +312,11 @@ std::shared_ptr<Plan> open_product(const json& specification, bool fresh) {
 
 PlanSummary summarize_product(const json& specification) {
     return ProductPlan::summarize(Layout(specification));
+}
+
+void discard_product(const json& specification) {
+    std::filesystem::remove(npy_partial_path(specification.at("output").get<std::string>(),
+                                             specification.at("tag").get<std::string>()));
 }
 
 }  // namespace goblin::lab

@@ -14,5 +14,6 @@ namespace goblin::lab {
 nlohmann::json plan_product(const nlohmann::json& arguments, const Capacity& capacity);
 std::shared_ptr<Plan> open_product(const nlohmann::json& specification, bool fresh);
 PlanSummary summarize_product(const nlohmann::json& specification);
+void discard_product(const nlohmann::json& specification);
 
 }  // namespace goblin::lab
