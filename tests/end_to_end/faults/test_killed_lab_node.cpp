@@ -79,6 +79,11 @@ class TestKilledLabNode : public QObject {
             QVERIFY(!product_->partial());
             const LabLedger ledger(lab_->directory());
             QCOMPARE(ledger.imbalance_of(id, tasks, static_cast<uint64_t>(replicas)), std::string());
+            // The report tells of all that was computed, not only of what came after the last restart.
+            uint64_t results = 0;
+            for (const Json& volunteer : status["computed_by"])
+                results += volunteer["results"].get<uint64_t>();
+            QCOMPARE(results, tasks * static_cast<uint64_t>(replicas));
         }
     }
 
