@@ -99,7 +99,7 @@ void store_outputs(const ComputeOrder& order, std::vector<Tensor> outputs, Compu
         for (size_t i = 0; i < outputs.size(); ++i) {
             computed.digests.push_back(tensor_digest(order.key, outputs[i]));
             if (computed.in_files) {
-                const fs::path path = output_file(order.outputs_folder, order.id, i);
+                const fs::path path = output_file(order.outputs_folder, order.task.id, i);
                 std::error_code ignored;
                 fs::remove(path, ignored);  // of a computation that was cut off
                 const File file = File::create(path);
@@ -110,7 +110,7 @@ void store_outputs(const ComputeOrder& order, std::vector<Tensor> outputs, Compu
             }
         }
     } catch (const std::exception& error) {
-        remove_output_files(order.outputs_folder, order.id, outputs.size());
+        remove_output_files(order.outputs_folder, order.task.id, outputs.size());
         outcome.kind = ComputeOutcome::Kind::handed_back;
         outcome.reason = error.what();
         outcome.out_of_disk = true;

@@ -15,6 +15,13 @@
 
 namespace goblin::worker {
 
+// Ids are the labs' own: two labs may use the same.
+struct TaskName {
+    Digest lab;
+    AssignmentId id{};
+    friend auto operator<=>(const TaskName&, const TaskName&) = default;
+};
+
 struct ComputeInput {
     TensorSpec spec;
     BlobName name;
@@ -24,7 +31,7 @@ struct ComputeInput {
 };
 
 struct ComputeOrder {
-    AssignmentId id{};
+    TaskName task;
     SecretKey key{};
     Graph graph;
     std::vector<ComputeInput> inputs;

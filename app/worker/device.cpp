@@ -88,11 +88,11 @@ void Device::submit(ComputeOrder order, Done done) {
     changed_.notify_all();
 }
 
-void Device::cancel(const AssignmentId& id) {
+void Device::cancel(const TaskName& task) {
     {
         const Lock lock(mutex_);
         for (const JobPtr& job : inside_) {
-            if (job->order.id != id || job->cancelled) continue;
+            if (job->order.task != task || job->cancelled) continue;
             job->cancelled = true;
             job->stop.request_stop();
             if (job == running_) told_to_stop_ = Clock::now();

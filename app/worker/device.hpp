@@ -36,7 +36,7 @@ class Device {
     // `done` is called once, on one of the device's threads.
     void submit(ComputeOrder order, Done done);
     // The outcome arrives within about 100 ms, `stopped` unless the task had just been computed.
-    void cancel(const AssignmentId& id);
+    void cancel(const TaskName& task);
     // For how long the engine has gone on computing after it was told to stop; 0 when it hasn't been.
     std::chrono::milliseconds overdue() const;
 

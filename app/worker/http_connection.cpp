@@ -16,7 +16,8 @@ namespace goblin::worker {
 
 namespace {
 
-constexpr int connect_ms = 30'000;
+// Qt gives each of a name's addresses 30 s; the second must get its turn.
+constexpr int connect_ms = 55'000;
 constexpr qint64 read_buffer_bytes = qint64{4} << 20;
 constexpr qint64 write_buffer_bytes = qint64{2} << 20;
 constexpr size_t read_piece_bytes = size_t{256} << 10;

@@ -56,6 +56,7 @@ void LabSession::blob_changed(const Digest& digest, bool held) {
 
 void LabSession::consider() {
     if (ended_) return;
+    work_.pin_waiting();
     start_fetches();
     start_uploads();
     note_disk_trouble();
@@ -161,8 +162,8 @@ void LabSession::answered(Lane lane, const ExchangeRequest& request, ExchangeRep
     reached_ = true;
     news_.answered(request.sequence);
     work_.acknowledged(reply.acknowledged, request.results);
-    work_.decided(reply.decided);
-    for (const AssignmentId& id : work_.cancelled(reply.cancel)) setting_.stop_computing(id);
+    stop_computing(work_.decided(reply.decided));
+    stop_computing(work_.cancelled(reply.cancel));
     work_.send_asked(reply.send);
     const bool brought_something =
         !reply.tasks.empty() || !reply.cancel.empty() || !reply.decided.empty() || !reply.send.empty();
@@ -217,13 +218,19 @@ void LabSession::end(const std::string& reason) {
     ended_ = reason;
     lanes_.close();
     setting_.log.error("{}", reason);
-    stop_computing();
+    stop_computing_all();
     setting_.changed();
 }
 
-void LabSession::stop_computing() {
+void LabSession::stop_computing(const std::vector<AssignmentId>& ids) {
+    for (const AssignmentId& id : ids) setting_.stop_computing({record_.address.key, id});
+}
+
+void LabSession::stop_computing_all() {
+    std::vector<AssignmentId> ids;
     for (const Assignment* assignment : std::as_const(work_.book()).in_stage(Stage::computing))
-        setting_.stop_computing(assignment->id);
+        ids.push_back(assignment->id);
+    stop_computing(ids);
 }
 
 void LabSession::compute_ended(const AssignmentId& id, ComputeOutcome outcome) {
@@ -237,7 +244,7 @@ void LabSession::pause(const std::string& reason) {
     mood_ = Mood::paused;
     work_.set_stop_reason(reason);
     work_.hand_back_unstarted(reason);
-    stop_computing();
+    stop_computing_all();
     poke();
 }
 
@@ -260,7 +267,7 @@ void LabSession::stop() {
 }
 
 void LabSession::halt() {
-    stop_computing();
+    stop_computing_all();
 }
 
 void LabSession::forget() {

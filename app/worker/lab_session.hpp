@@ -24,11 +24,11 @@ struct SessionSetting {
     uint64_t disk_rest_ms;
     std::vector<DeviceOffer> offers;
     LabWork::WhyNot why_not;
-    std::function<void()> work_ready;                         // a task may be ready for a device
-    std::function<void(const AssignmentId&)> stop_computing;  // its outcome will come
-    std::function<void()> changed;                            // settled() or ended() may have changed
-    std::function<uint64_t()> speed_flops;                    // of this computer, as measured so far
-    std::function<uint64_t()> labs;                           // among which the work is shared
+    std::function<void()> work_ready;                     // a task may be ready for a device
+    std::function<void(const TaskName&)> stop_computing;  // its outcome will come
+    std::function<void()> changed;                        // settled() or ended() may have changed
+    std::function<uint64_t()> speed_flops;                // of this computer, as measured so far
+    std::function<uint64_t()> labs;                       // among which the work is shared
 };
 
 class LabSession : public QObject {
@@ -79,7 +79,8 @@ class LabSession : public QObject {
     void refused(const LabRefusal& refusal);
     void unreachable(const Error& error);
     void end(const std::string& reason);
-    void stop_computing();
+    void stop_computing(const std::vector<AssignmentId>& ids);
+    void stop_computing_all();
 
     std::filesystem::path folder_;
     LabRecord record_;

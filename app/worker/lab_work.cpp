@@ -88,7 +88,9 @@ void LabWork::restore(JournalEntry entry) {
     Assignment& kept = book_.add(std::move(assignment));
     if (entry.computed && take_outputs(kept, std::move(*entry.computed))) return;
     if (entry.computed) record([&] { journal_->spoiled(kept.id); });
-    if (kept.deaths > deaths_allowed) end(kept, ResultKind::failed, died_reason());
+    if (kept.deaths > deaths_allowed) return end(kept, ResultKind::failed, died_reason());
+    // The program or what the owner allows may have changed since.
+    if (const auto objection = objection_to(kept)) end(kept, objection->kind, objection->reason);
 }
 
 // False when the files aren't there as they were.
@@ -127,35 +129,34 @@ void LabWork::granted(std::vector<Grant> grants) {
     }
 }
 
-void LabWork::accept(Grant grant) {
-    std::string reason;
-    ResultKind kind = ResultKind::failed;
-    try {
-        Assignment assignment = assignment_of(grant);
-        if (assignment.task.contract != contract_version) {
-            reason = fmt::format("expected a task of arithmetic contract {}, found {}", contract_version,
-                                 assignment.task.contract);
-        } else if (auto why_not = why_not_(assignment.task.graph)) {
-            kind = ResultKind::handed_back;
-            reason = *why_not;
-        } else if (record([&] { journal_->granted(grant); })) {
-            log_.debug("task {}: in hand", shown(grant.assignment));
-            book_.add(std::move(assignment));
-            return;
-        } else {
-            kind = ResultKind::handed_back;
-            reason = *disk_trouble_;
-        }
-    } catch (const Error& error) {
-        reason = error.what();
-    }
-    refuse(std::move(grant), kind, reason);
+// What speaks against working on it: the kind and reason of its end.
+std::optional<Ended> LabWork::objection_to(const Assignment& assignment) const {
+    if (assignment.task.contract != contract_version)
+        return Ended{ResultKind::failed, fmt::format("expected a task of arithmetic contract {}, found {}",
+                                                     contract_version, assignment.task.contract)};
+    if (auto reason = why_not_(assignment.task.graph))
+        return Ended{ResultKind::handed_back, *std::move(reason)};
+    return std::nullopt;
 }
 
-void LabWork::refuse(Grant grant, ResultKind kind, const std::string& reason) {
+void LabWork::accept(Grant grant) {
+    Assignment assignment;
+    try {
+        assignment = assignment_of(grant);
+    } catch (const Error& error) {
+        return refuse(std::move(grant), {ResultKind::failed, error.what()});
+    }
+    if (const auto objection = objection_to(assignment)) return refuse(std::move(grant), *objection);
+    if (!record([&] { journal_->granted(grant); }))
+        return refuse(std::move(grant), {ResultKind::handed_back, *disk_trouble_});
+    log_.debug("task {}: in hand", shown(grant.assignment));
+    book_.add(std::move(assignment));
+}
+
+void LabWork::refuse(Grant grant, const Ended& ended) {
     grant.task = {};  // what is refused need not be kept
     record([&] { journal_->granted(grant); });
-    end(book_.add(stub_of(grant)), kind, reason);
+    end(book_.add(stub_of(grant)), ended.kind, ended.reason);
 }
 
 void LabWork::end(Assignment& assignment, ResultKind kind, const std::string& reason) {
@@ -167,10 +168,13 @@ void LabWork::end(Assignment& assignment, ResultKind kind, const std::string& re
     assignment.task = {};
     assignment.ended = {kind, plain_text(reason)};
     record([&] { journal_->ended(assignment.id, assignment.ended); });
-    if (kind == ResultKind::failed)
+    if (kind == ResultKind::failed) {
+        ++tally_.failed;
         log_.warning("task {} failed: {}", shown(assignment.id), assignment.ended.reason);
-    else
-        log_.info("task {} handed back: {}", shown(assignment.id), assignment.ended.reason);
+    } else {
+        ++tally_.handed_back;
+        log_.info("a task was handed back: {}", assignment.ended.reason);
+    }
 }
 
 void LabWork::close(const AssignmentId& id) {
@@ -215,16 +219,21 @@ void LabWork::acknowledged(const std::vector<Receipt>& receipts, const std::vect
         if (kinds.contains(result.assignment)) book_.untold({result});
 }
 
-void LabWork::decided(const std::vector<Decision>& decisions) {
+std::vector<AssignmentId> LabWork::decided(const std::vector<Decision>& decisions) {
+    std::vector<AssignmentId> computing;
     for (const Decision& decision : decisions) {
-        if (book_.find(decision.assignment) == nullptr) continue;
+        const Assignment* assignment = book_.find(decision.assignment);
+        if (assignment == nullptr) continue;
+        ++(decision.agreed ? tally_.accepted : tally_.disagreed);
         if (decision.agreed)
             log_.debug("task {}: accepted", shown(decision.assignment));
         else
             log_.warning("task {}: the lab disagreed: {}", shown(decision.assignment),
                          plain_text(decision.reason));
+        if (assignment->stage == Stage::computing) computing.push_back(decision.assignment);
         close(decision.assignment);
     }
+    return computing;
 }
 
 std::vector<AssignmentId> LabWork::cancelled(const std::vector<Cancel>& cancels) {
@@ -254,7 +263,7 @@ std::optional<ComputeOrder> LabWork::next_order(const std::function<bool(const G
     for (Assignment* assignment : book_.in_stage(Stage::ready)) {
         if (!fits(assignment->task.graph)) continue;
         ComputeOrder order;
-        order.id = assignment->id;
+        order.task = {lab_key_, assignment->id};
         order.key = assignment->key;
         order.graph = assignment->task.graph;
         for (size_t i = 0; i < assignment->task.inputs.size(); ++i) {
@@ -291,6 +300,7 @@ void LabWork::compute_ended(const AssignmentId& id, ComputeOutcome outcome) {
             assert(taken);
             assignment->doubted = false;
             unpin(*assignment);
+            ++tally_.computed;
             log_.debug("task {}: computed in {}", shown(id), duration_text(us / 1000));
             return;
         }

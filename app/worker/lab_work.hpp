@@ -23,6 +23,16 @@ struct UploadDue {
     std::optional<SecretKey> check_by;
 };
 
+// What became of the tasks since the start.
+struct Tally {
+    uint64_t computed = 0;
+    uint64_t accepted = 0;
+    uint64_t disagreed = 0;
+    uint64_t failed = 0;
+    uint64_t handed_back = 0;
+    friend bool operator==(const Tally&, const Tally&) = default;
+};
+
 // One thread uses it, but for what compute orders call.
 class LabWork {
   public:
@@ -35,17 +45,20 @@ class LabWork {
 
     AssignmentBook& book() { return book_; }
     const AssignmentBook& book() const { return book_; }
+    const Tally& tally() const { return tally_; }
 
     // From the lab.
     void granted(std::vector<Grant> grants);
     void acknowledged(const std::vector<Receipt>& receipts, const std::vector<Result>& told);
-    void decided(const std::vector<Decision>& decisions);
-    // Gives the ones that are being computed, to be stopped.
+    // These two give the ones that are being computed, to be stopped.
+    std::vector<AssignmentId> decided(const std::vector<Decision>& decisions);
     std::vector<AssignmentId> cancelled(const std::vector<Cancel>& cancels);
     void send_asked(const std::vector<AssignmentId>& ids);
 
-    // Fetching. Moves assignments on as far as the cache has room; gives blobs that are to be fetched and
-    // weren't given before.
+    // Moves assignments on, in order, as far as the cache has room for their inputs.
+    void pin_waiting();
+
+    // Fetching. Gives blobs that are to be fetched and weren't given before.
     std::vector<BlobNeed> fetches_due();
     void fetch_ended(const Digest& digest, const TransferOutcome& outcome);
     // Blobs under way that no assignment waits for any more.
@@ -80,11 +93,11 @@ class LabWork {
     void restore(JournalEntry entry);
     void drop_stray_outputs();
     void accept(Grant grant);
-    void refuse(Grant grant, ResultKind kind, const std::string& reason);
+    std::optional<Ended> objection_to(const Assignment& assignment) const;
+    void refuse(Grant grant, const Ended& ended);
     bool record(const std::function<void()>& write);
     void end(Assignment& assignment, ResultKind kind, const std::string& reason);
     void close(const AssignmentId& id);
-    void pin_waiting();
     void unpin(Assignment& assignment);
     void drop_outputs(Assignment& assignment);
     bool take_outputs(Assignment& assignment, Computed computed);
@@ -102,6 +115,7 @@ class LabWork {
     std::map<Digest, TensorSpec> fetches_;      // under way; each pins its blob
     std::map<Digest, uint64_t> wrong_fetches_;  // how often the lab sent other bytes
     std::set<std::pair<AssignmentId, Digest>> uploads_;
+    Tally tally_;
     std::string stop_reason_;
     std::optional<std::string> disk_trouble_;
 };

@@ -12,7 +12,6 @@ namespace {
 constexpr uint64_t wrong_fetches_allowed = 2;
 }
 
-// Moves waiting assignments on, in order, as far as the cache has room.
 void LabWork::pin_waiting() {
     for (Assignment* assignment : book_.in_stage(Stage::waiting)) {
         const BlobCache::Room room = cache_.pin(lab_key_, assignment->needs);
@@ -32,7 +31,6 @@ void LabWork::pin_waiting() {
 }
 
 std::vector<BlobNeed> LabWork::fetches_due() {
-    pin_waiting();
     std::vector<BlobNeed> due;
     for (const Assignment* assignment : std::as_const(book_).in_stage(Stage::fetching)) {
         for (const BlobNeed& need : assignment->needs) {

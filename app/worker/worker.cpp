@@ -2,6 +2,7 @@
 #include "app/worker/worker.hpp"
 
 #include <algorithm>
+#include <climits>
 
 #include "app/worker/plain_text.hpp"
 #include "app/worker/quantity.hpp"
@@ -13,9 +14,11 @@ namespace goblin::worker {
 namespace {
 
 constexpr int tick_ms = 500;
+constexpr int tally_interval_ms = 600'000;
 constexpr int last_word_ms = 5'000;           // for telling the labs, once nothing computes any more
 constexpr uint64_t stuck_engine_ms = 10'000;  // engines stop within 100 ms
-constexpr double speed_memory = 0.7;          // weight of the past in the measured speed
+constexpr std::chrono::milliseconds patience{1'000};
+constexpr double speed_memory = 0.7;  // weight of the past in the measured speed
 
 }  // namespace
 
@@ -37,9 +40,9 @@ Worker::Worker(WorkerDirectory& directory, WorkerSettings settings,
                {},
                [this](const Graph& graph) { return why_not(graph); },
                [this] { schedule(); },
-               [this](const AssignmentId& id) {
-                   if (const auto run = running_.find(id); run != running_.end())
-                       run->second.device->cancel(id);
+               [this](const TaskName& task) {
+                   if (const auto run = running_.find(task); run != running_.end())
+                       run->second.device->cancel(task);
                },
                [this] { check_settled(); },
                [this] { return static_cast<uint64_t>(speed_flops_); },
@@ -52,6 +55,7 @@ Worker::Worker(WorkerDirectory& directory, WorkerSettings settings,
     network_.setObjectName("network");
     network_.start();
     alive_.start();
+    tally_told_at_.start();
     idle_.start();
     open_labs();
     if (sessions_.empty() && enrolments_.empty()) {
@@ -184,12 +188,14 @@ bool Worker::give_task(Device& device) {
         std::optional<ComputeOrder> order =
             session.work().next_order([&](const Graph& graph) { return !device.why_not(graph); });
         if (!order) continue;
-        const AssignmentId id = order->id;
-        running_[id] = {&device, session.record().address.key, cost_of(order->graph).flops};
-        device.submit(std::move(*order), [this, id](ComputeOutcome outcome) {
+        const TaskName task = order->task;
+        running_[task] = {&device, cost_of(order->graph).flops};
+        device.submit(std::move(*order), [this, task](ComputeOutcome outcome) {
             QMetaObject::invokeMethod(
                 this,
-                [this, id, outcome = std::move(outcome)]() mutable { compute_ended(id, std::move(outcome)); },
+                [this, task, outcome = std::move(outcome)]() mutable {
+                    compute_ended(task, std::move(outcome));
+                },
                 Qt::QueuedConnection);
         });
         return true;
@@ -197,13 +203,13 @@ bool Worker::give_task(Device& device) {
     return false;
 }
 
-void Worker::compute_ended(const AssignmentId& id, ComputeOutcome outcome) {
-    const auto found = running_.find(id);
+void Worker::compute_ended(const TaskName& task, ComputeOutcome outcome) {
+    const auto found = running_.find(task);
     const Running run = found->second;
     running_.erase(found);
     idle_.restart();
     if (outcome.kind == ComputeOutcome::Kind::computed) measured(run, outcome.computed);
-    if (LabSession* session = session_of(run.lab)) session->compute_ended(id, std::move(outcome));
+    if (LabSession* session = session_of(task.lab)) session->compute_ended(task.id, std::move(outcome));
 }
 
 // Tasks of a few microseconds tell more about overhead than about speed.
@@ -223,6 +229,7 @@ void Worker::resume() {
 
 void Worker::tick() {
     watch_devices();
+    if (tally_told_at_.hasExpired(tally_interval_ms)) tell_tally();
     const bool busy =
         !running_.empty() || std::any_of(sessions_.begin(), sessions_.end(), [](const auto& session) {
             return !session->ended() && session->work().book().tasks_ahead() > 0;
@@ -232,6 +239,23 @@ void Worker::tick() {
         !stopping_)
         stop(fmt::format("no task for {}", duration_text(settings_.max_idle_ms)));
     if (settings_.max_lifetime_ms > 0) watch_lifetime();
+}
+
+void Worker::tell_tally() {
+    Tally sum;
+    for (const auto& session : sessions_) {
+        const Tally& tally = session->work().tally();
+        sum.computed += tally.computed;
+        sum.accepted += tally.accepted;
+        sum.disagreed += tally.disagreed;
+        sum.failed += tally.failed;
+        sum.handed_back += tally.handed_back;
+    }
+    tally_told_at_.restart();
+    if (sum == tally_told_) return;
+    tally_told_ = sum;
+    log_.info("tasks so far: {} computed, {} accepted, {} disagreed with, {} failed, {} handed back",
+              sum.computed, sum.accepted, sum.disagreed, sum.failed, sum.handed_back);
 }
 
 // Before the end of its life the worker takes nothing more, so that little is left to hand back.
@@ -280,7 +304,7 @@ void Worker::stop(const std::string& reason) {
     if (running_.empty())
         last_word_.start(last_word_ms);
     else
-        finish_.start(static_cast<int>(settings_.finish_ms));
+        finish_.start(static_cast<int>(std::min<uint64_t>(settings_.finish_ms, INT_MAX)));
     check_settled();
 }
 
@@ -305,7 +329,10 @@ void Worker::check_settled() {
 void Worker::leave(int code) {
     if (left_) return;
     left_ = true;
+    tell_tally();
     for (QTimer* timer : {&tick_, &finish_, &last_word_}) timer->stop();
+    for (const auto& device : devices_)
+        if (device->overdue() > patience) std::_Exit(code);  // waiting for it would take for ever
     // Not from inside a session's handlers.
     QMetaObject::invokeMethod(
         this, [this, code] { finished_(code); }, Qt::QueuedConnection);

@@ -45,7 +45,6 @@ class Worker : public QObject {
   private:
     struct Running {
         Device* device = nullptr;
-        Digest lab;
         uint64_t flops = 0;
     };
 
@@ -58,11 +57,12 @@ class Worker : public QObject {
     LabSession* session_of(const Digest& lab);
     void schedule();
     bool give_task(Device& device);
-    void compute_ended(const AssignmentId& id, ComputeOutcome outcome);
+    void compute_ended(const TaskName& task, ComputeOutcome outcome);
     void measured(const Running& run, const Computed& computed);
     std::optional<std::string> why_not(const Graph& graph) const;
     void tick();
     void watch_lifetime();
+    void tell_tally();
     void watch_devices();
     void check_settled();
     void check_labs();
@@ -77,12 +77,14 @@ class Worker : public QObject {
     SessionSetting setting_;
     std::vector<std::unique_ptr<LabSession>> sessions_;
     std::map<Digest, std::unique_ptr<Enrolment>> enrolments_;
-    std::map<AssignmentId, Running> running_;
+    std::map<TaskName, Running> running_;
     size_t turn_ = 0;  // whose session's task goes next
     double speed_flops_ = 0;
     QTimer tick_;
     QElapsedTimer alive_;
     QElapsedTimer idle_;
+    QElapsedTimer tally_told_at_;
+    Tally tally_told_;
     QTimer finish_;
     QTimer last_word_;
     bool draining_ = false;

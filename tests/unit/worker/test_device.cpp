@@ -62,7 +62,7 @@ class TestDevice : public QObject {
     // An order for a · b whose inputs lie in files.
     ComputeOrder order(uint8_t number, const Tensor& a, const Tensor& b) {
         ComputeOrder made;
-        made.id = id_of(number);
+        made.task = {Digest{}, id_of(number)};
         made.key.fill(number);
         made.graph = product_graph(a.spec(), b.spec());
         for (const Tensor* input : {&a, &b}) {
@@ -159,7 +159,7 @@ class TestDevice : public QObject {
             cpu->submit(order(number, numbers({4, 4}, 1), numbers({4, 4}, 2)), outcomes.keep(id_of(number)));
         QTRY_COMPARE(mood_->running, 1);
         for (const uint8_t number : {2, 1}) {
-            cpu->cancel(id_of(number));
+            cpu->cancel({Digest{}, id_of(number)});
             const ComputeOutcome outcome = outcomes.wait(id_of(number));
             QCOMPARE(outcome.kind, Kind::handed_back);
             QVERIFY(outcome.stopped);
