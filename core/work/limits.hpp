@@ -32,7 +32,8 @@ namespace goblin {
     X(upload_idle_ms, 60'000, "ms", "an unfinished upload that nobody goes on with is kept")              \
     X(exchange_wait_ms, 30'000, "ms", "an exchange waits for work at the lab node")                       \
     X(silence_ms, 60'000, "ms", "silence after which a connection counts as lost")                        \
-    X(task_target_ms, 60'000, "ms", "time a task should take on the computer that takes it")
+    X(task_target_ms, 60'000, "ms", "time a task should take on the computer that takes it")              \
+    X(task_longest_ms, 600'000, "ms", "time a task may take at most: nothing is checkpointed")
 
 namespace limits {
 #define GOBLIN_LIMIT_CONSTANT(name, value, unit, what) inline constexpr uint64_t name = value;
