@@ -1,4 +1,4 @@
-// When a result is used: quorums, commitments first, disputes settled by a referee, acceptance.
+// When a result is used: quorums, commitments first, record.tally.disputes settled by a referee, acceptance.
 #include <QTest>
 
 #include "fake_lab.hpp"
@@ -85,7 +85,7 @@ class TestJudge : public QObject {
             QVERIFY(job.record.state == JobState::done);
             QVERIFY(plan->merged.at(0).same_bits(plan->right_answer(0)));
             QCOMPARE(lab.contributors.volunteer(honest.record.volunteer).disagreed, uint64_t{0});
-            QCOMPARE(job.disputes, uint64_t{2});  // that it was one, and how it ended
+            QCOMPARE(job.record.tally.disputes, uint64_t{2});  // that it was one, and how it ended
         }
     }
 
@@ -211,7 +211,7 @@ class TestJudge : public QObject {
         }
         QVERIFY(job.record.state == JobState::done);
         QVERIFY(plan->merged.at(0).same_bits(plan->right_answer(0)));
-        QCOMPARE(job.recomputed_by_lab, uint64_t{1});
+        QCOMPARE(job.record.tally.computed_by_lab, uint64_t{1});
         QVERIFY(lab.journal.tells("the lab computes it itself"));
     }
 
@@ -222,7 +222,7 @@ class TestJudge : public QObject {
             LiveComputer& paused = lab.join();
             lab.tell(paused, FakeLab::ending(lab.take(paused).at(0), ResultKind::handed_back));
         }
-        QCOMPARE(job.recomputed_by_lab, uint64_t{0});
+        QCOMPARE(job.record.tally.computed_by_lab, uint64_t{0});
         QVERIFY(job.record.state == JobState::running);
     }
 
