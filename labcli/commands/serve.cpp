@@ -133,7 +133,14 @@ void add_serve(CLI::App& app, Session& session) {
             throw Error(ErrorKind::usage,
                         "expected a log level among debug, info, warning and error, found '{}'",
                         options->level);
-        serve(session, options->listen, static_cast<LogLevel>(level - std::begin(level_names)));
+        try {
+            serve(session, options->listen, static_cast<LogLevel>(level - std::begin(level_names)));
+        } catch (const Error& error) {
+            // To other commands a network error means that no lab node answers; here it is one that can't
+            // listen.
+            throw Error(error.kind() == ErrorKind::network ? ErrorKind::failed : error.kind(), "{}",
+                        error.what());
+        }
     });
 }
 

@@ -75,7 +75,8 @@ LabNode::LabNode(LabDirectory& directory, const LabCertificate& certificate, Nod
       settings_(std::move(settings)),
       environment_{secret_draw, steady_ms, wall_clock_ms},
       nonce_secret_(random_bytes<SecretKey>()),
-      store_(directory.database(), settings_.fatal),
+      store_(directory.database(), settings_.fatal,
+             [log = settings_.log](const std::string& reason) { log(LogLevel::warning, reason); }),
       contributors_({certificate.key, nonce_secret_, settings_of_lab_.approve_by_hand}, store_),
       book_(
           environment_, contributors_, store_,
@@ -157,12 +158,15 @@ void LabNode::watch_disk() {
     const uint64_t free_bytes = disk.f_bavail * disk.f_frsize;
     const uint64_t floor_bytes = std::min(
         limits::free_disk_floor_bytes, disk.f_blocks * disk.f_frsize / 100 * limits::free_disk_floor_percent);
-    if (free_bytes >= floor_bytes)
-        board_.hold_back({});
-    else
-        board_.hold_back(
-            fmt::format("waiting for disk space at the lab: {} MiB are free, {} MiB are the floor",
-                        free_bytes >> 20, floor_bytes >> 20));
+    const bool held_back = !board_.held_back().empty();
+    std::string reason;
+    if (free_bytes < floor_bytes)
+        reason = fmt::format("waiting for disk space at the lab: {} MiB are free, {} MiB are the floor",
+                             free_bytes >> 20, floor_bytes >> 20);
+    if (!reason.empty() && !held_back) settings_.log(LogLevel::warning, reason + "; nothing is handed out");
+    if (reason.empty() && held_back)
+        settings_.log(LogLevel::info, "there is disk space again: tasks are handed out");
+    board_.hold_back(std::move(reason));
 }
 
 std::variant<LiveComputer*, Refusal> LabNode::authenticate(const Caller& caller) {

@@ -4,6 +4,8 @@
 #include <sqlite3.h>
 
 #include <cassert>
+#include <thread>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -11,7 +13,9 @@ namespace goblin::lab {
 
 namespace {
 
-constexpr int lock_wait_ms = 60'000;
+constexpr std::chrono::seconds longest_lock_wait(60);
+constexpr std::chrono::seconds told_lock_wait(2);
+constexpr std::chrono::milliseconds lock_interval(10);
 
 [[noreturn]] void refuse(sqlite3* connection, int code) {
     const char* reason = connection != nullptr ? sqlite3_errmsg(connection) : sqlite3_errstr(code);
@@ -114,13 +118,30 @@ void Database::Close::operator()(sqlite3* connection) const {
     sqlite3_close(connection);
 }
 
-Database::Database(const std::filesystem::path& path) : path_(path) {
+int Database::wait_for_lock(void* database, int tries) {
+    auto& self = *static_cast<Database*>(database);
+    const auto now = std::chrono::steady_clock::now();
+    if (tries == 0) {
+        self.waiting_since_ = now;
+        self.told_of_waiting_ = false;
+    }
+    const auto waited = now - self.waiting_since_;
+    if (waited >= longest_lock_wait) return 0;
+    if (waited >= told_lock_wait && !std::exchange(self.told_of_waiting_, true) && self.waiting_)
+        self.waiting_(
+            "another program holds the lab's database locked; the lab waits for it, a minute at most");
+    std::this_thread::sleep_for(lock_interval);
+    return 1;
+}
+
+Database::Database(const std::filesystem::path& path, Waiting waiting)
+    : path_(path), waiting_(std::move(waiting)) {
     sqlite3* opened = nullptr;
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     const int code = sqlite3_open_v2(path.c_str(), &opened, flags, nullptr);
     connection_.reset(opened);
     if (code != SQLITE_OK) refuse(opened, code);
-    sqlite3_busy_timeout(opened, lock_wait_ms);
+    sqlite3_busy_handler(opened, wait_for_lock, this);
     sqlite3_extended_result_codes(opened, 1);
     execute("PRAGMA journal_mode=WAL");
     execute("PRAGMA synchronous=FULL");

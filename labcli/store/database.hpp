@@ -1,8 +1,10 @@
 // Database: one SQLite connection and its statements, with errors as exceptions.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -54,9 +56,12 @@ class Statement {
 
 class Database {
   public:
+    // Told once for each wait that takes more than a moment, on the thread that waits.
+    using Waiting = std::function<void(const std::string& reason)>;
+
     // Opens or creates the file, in WAL mode with synchronous FULL. Waits up to a minute for a program that
     // holds it locked; then throws ErrorKind::io saying so.
-    explicit Database(const std::filesystem::path& path);
+    explicit Database(const std::filesystem::path& path, Waiting waiting = {});
     ~Database();
     Database(const Database&) = delete;
     Database& operator=(const Database&) = delete;
@@ -70,7 +75,12 @@ class Database {
     struct Close {
         void operator()(sqlite3* connection) const;
     };
+    static int wait_for_lock(void* database, int tries);
+
     std::filesystem::path path_;
+    Waiting waiting_;
+    std::chrono::steady_clock::time_point waiting_since_;
+    bool told_of_waiting_ = false;
     std::unique_ptr<sqlite3, Close> connection_;
     std::unordered_map<const char*, sqlite3_stmt*> prepared_;  // keyed by the literal's address
 };

@@ -61,8 +61,12 @@ Assignment assignment_of(const Statement& row) {
 
 }  // namespace
 
-Store::Store(const std::filesystem::path& path, std::function<void(const std::string&)> fatal)
-    : path_(path), read_database_(path), write_database_(path), writer_(write_database_, std::move(fatal)) {
+Store::Store(const std::filesystem::path& path, std::function<void(const std::string&)> fatal,
+             Database::Waiting waiting)
+    : path_(path),
+      read_database_(path, waiting),
+      write_database_(path, waiting),
+      writer_(write_database_, std::move(fatal)) {
     migrate(read_database_);
 }
 

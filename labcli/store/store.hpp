@@ -24,8 +24,10 @@ struct HistoryLine {
 
 class Store final : public Journal {
   public:
-    // Opens or creates the database. `fatal` is called on another thread when changes can't be kept any more.
-    Store(const std::filesystem::path& path, std::function<void(const std::string&)> fatal);
+    // Opens or creates the database. `fatal` is called on another thread when changes can't be kept any more,
+    // `waiting` on any when the database keeps the lab waiting.
+    Store(const std::filesystem::path& path, std::function<void(const std::string&)> fatal,
+          Database::Waiting waiting = {});
     ~Store() override;
 
     std::vector<Invitation> invitations();

@@ -30,9 +30,15 @@ bool same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
     return !first_difference(a, b);
 }
 
-bool someone_must_send(const VerifyAnswer& answer) {
+bool someone_has(const VerifyAnswer& answer, Finding finding) {
     return std::any_of(answer.findings.begin(), answer.findings.end(),
-                       [](const ClaimFinding& finding) { return finding.finding == Finding::must_send; });
+                       [&](const ClaimFinding& found) { return found.finding == finding; });
+}
+bool someone_must_send(const VerifyAnswer& answer) {
+    return someone_has(answer, Finding::must_send);
+}
+bool someone_is_convicted(const VerifyAnswer& answer) {
+    return someone_has(answer, Finding::convicted);
 }
 
 uint64_t size_of_outputs(const std::vector<Tensor>& outputs) {
@@ -62,6 +68,8 @@ VerifyAnswer Verifier::verify(const VerifyRequest& request) {
                 by_recomputing(request, answer);
                 break;
         }
+        // An input that changed while it was read would convict whoever computed with what it was.
+        if (someone_is_convicted(answer)) request.plan->check_inputs();
     } catch (const std::exception& error) {
         answer.findings.clear();
         answer.accepted = false;

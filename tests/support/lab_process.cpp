@@ -25,7 +25,9 @@ constexpr int stop_patience_ms = 30'000;
 LabProcess::LabProcess() : LabProcess(Settings()) {}
 
 LabProcess::LabProcess(Settings settings)
-    : settings_(std::move(settings)), directory_(folder_ / "lab"), files_(folder_ / "files") {
+    : settings_(std::move(settings)),
+      directory_(settings_.directory.empty() ? folder_ / "lab" : settings_.directory),
+      files_(folder_ / "files") {
     std::filesystem::create_directory(files_);
     std::vector<std::string> arguments = {"init"};
     arguments.insert(arguments.end(), settings_.init_options.begin(), settings_.init_options.end());

@@ -21,6 +21,7 @@ class LabProcess {
         std::vector<std::string> serve_options;
         std::vector<std::string> environment;  // of `serve`, "NAME=VALUE"
         std::string address = "127.0.0.1";
+        std::filesystem::path directory;  // empty: in the temporary folder
     };
 
     // Makes the lab and serves it; answers when it returns. Throws ErrorKind::failed with the lab's log.
