@@ -39,7 +39,8 @@ BenchLab::BenchLab(std::vector<std::vector<std::string>> worker_options) {
             if (node["agreed"].get<uint64_t>() < 4) return false;
         return true;
     };
-    for (int i = 0; i < 20 && !welcomed(); ++i) product_s(a, a, "product");
+    for (int i = 0; i < 20 && !welcomed(); ++i)
+        product_s(a, a, workers_.size() > 1 ? "redundant" : "product");
     if (!welcomed())
         throw Error(ErrorKind::failed,
                     "expected every contributor to take part in the warm-up, found one idle");
