@@ -165,7 +165,7 @@ void describe(V& v, Want& m) {
 struct ExchangeRequest {
     Versions versions;
     FixedBytes<16> session{};  // drawn at each start of the worker
-    uint64_t sequence = 0;     // counts exchanges of a session; a repeated one is answered again
+    uint64_t sequence = 0;     // counts exchanges of a session, for the worker's own use
     std::vector<Result> results;
     Want want;
     std::vector<AssignmentId> holding;  // all open assignments the worker knows
@@ -185,7 +185,7 @@ void describe(V& v, ExchangeRequest& m) {
 }
 
 enum class ReceiptKind : uint8_t {
-    taken = 0,     // on disk at the lab
+    taken = 0,     // commitments are on disk; numbers stay with the worker until decided
     repeated = 1,  // it had been taken before; nothing is counted twice
     refused = 2,   // for the reason given; the worker forgets the assignment
     last = refused,

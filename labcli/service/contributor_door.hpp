@@ -78,8 +78,8 @@ class ContributorDoor {
     // Only for a digest that the caller committed to and was asked to send.
     virtual void open_upload(const Caller& caller, const Digest& digest,
                              Done<std::shared_ptr<BlobSink>> done) = 0;
-    // All leaves are there: checks them against the digest; answers when the result is safe (on disk or
-    // merged).
+    // All leaves are there: hands them to the verifier, which checks the digest. What is lost before the
+    // verdict is asked for again.
     virtual void finish_upload(const Caller& caller, const Digest& digest, std::shared_ptr<BlobSink> sink,
                                Done<Nothing> done) = 0;
 };
