@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 
 #include <cassert>
+#include <cerrno>
 #include <thread>
 #include <utility>
 
@@ -17,9 +18,17 @@ constexpr std::chrono::seconds longest_lock_wait(60);
 constexpr std::chrono::seconds told_lock_wait(2);
 constexpr std::chrono::milliseconds lock_interval(10);
 
+// Some calls of SQLite tell a full disk only as an I/O error.
+bool disk_is_full(sqlite3* connection, int code) {
+    if ((code & 0xff) != SQLITE_IOERR || connection == nullptr) return false;
+    if (sqlite3_extended_errcode(connection) == SQLITE_IOERR_SHMSIZE) return true;
+    const int reason = sqlite3_system_errno(connection);
+    return reason == ENOSPC || reason == EDQUOT;
+}
+
 [[noreturn]] void refuse(sqlite3* connection, int code) {
     const char* reason = connection != nullptr ? sqlite3_errmsg(connection) : sqlite3_errstr(code);
-    switch (code & 0xff) {
+    switch (disk_is_full(connection, code) ? SQLITE_FULL : code & 0xff) {
         case SQLITE_BUSY:
         case SQLITE_LOCKED:
             throw Error(ErrorKind::io,
