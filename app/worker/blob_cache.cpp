@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cassert>
 
+#include "core/error.hpp"
 #include "core/graph/checked.hpp"
+#include "core/tensor/file.hpp"
 
 namespace goblin::worker {
 
@@ -13,6 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view part_suffix = ".part";
+constexpr uint64_t spare_disk_bytes = uint64_t{1} << 20;  // for the journal and small files
 
 std::vector<BlobNeed> distinct(std::span<const BlobNeed> needs) {
     std::vector<BlobNeed> once(needs.begin(), needs.end());
@@ -66,10 +69,17 @@ BlobCache::Room BlobCache::pin(const Digest& lab, std::span<const BlobNeed> need
     if (all_bytes > limit_bytes_) return Room::never;
     for (const BlobNeed& need : wanted)  // pinned first, so that making room doesn't drop what is needed
         if (const auto blob = blobs_.find({lab, need.digest}); blob != blobs_.end()) ++blob->second.pins;
-    if (!make_room(missing_bytes)) {
+    const auto give_up = [&](Room room) {
         for (const BlobNeed& need : wanted)
             if (const auto blob = blobs_.find({lab, need.digest}); blob != blobs_.end()) --blob->second.pins;
-        return Room::later;
+        return room;
+    };
+    if (!make_room(missing_bytes)) return give_up(Room::later);
+    if (missing_bytes > 0 && !make_room_on_disk(missing_bytes)) {
+        give_up(Room::later);
+        const bool others =
+            std::any_of(blobs_.begin(), blobs_.end(), [](const auto& blob) { return blob.second.pins > 0; });
+        return others ? Room::later : Room::disk_full;
     }
     used_bytes_ += missing_bytes;
     for (const BlobNeed& need : wanted) {
@@ -98,14 +108,43 @@ bool BlobCache::make_room(uint64_t needed_bytes) {
         if (blob.pins == 0) droppable += blob.size_bytes;
     if (saturating_sum({used_bytes_ - droppable, needed_bytes}) > limit_bytes_) return false;
     while (saturating_sum({used_bytes_, needed_bytes}) > limit_bytes_) {
-        auto oldest = blobs_.end();
-        for (auto blob = blobs_.begin(); blob != blobs_.end(); ++blob)
-            if (blob->second.pins == 0 &&
-                (oldest == blobs_.end() || blob->second.last_used < oldest->second.last_used))
-                oldest = blob;
-        assert(oldest != blobs_.end());
-        drop(oldest);
+        [[maybe_unused]] const bool dropped = drop_oldest();
+        assert(dropped);
     }
+    return true;
+}
+
+// Others fill the disk, too: what the limit allows may not be there.
+bool BlobCache::make_room_on_disk(uint64_t needed_bytes) {
+    while (!disk_has_room(needed_bytes))
+        if (!drop_oldest()) return false;
+    return true;
+}
+
+bool BlobCache::disk_has_room(uint64_t needed_bytes) const {
+    uint64_t coming_bytes = saturating_sum({needed_bytes, spare_disk_bytes});
+    std::error_code missing;
+    for (const auto& [name, blob] : blobs_) {
+        if (blob.held) continue;
+        const uint64_t arrived_bytes = fs::file_size(part_path_of(name), missing);
+        coming_bytes = saturating_sum(
+            {coming_bytes, blob.size_bytes - (missing ? 0 : std::min(arrived_bytes, blob.size_bytes))});
+    }
+    try {
+        return free_space_bytes(labs_folder_) >= coming_bytes;
+    } catch (const Error&) {
+        return true;  // the system doesn't tell: writing will show
+    }
+}
+
+bool BlobCache::drop_oldest() {
+    auto oldest = blobs_.end();
+    for (auto blob = blobs_.begin(); blob != blobs_.end(); ++blob)
+        if (blob->second.pins == 0 &&
+            (oldest == blobs_.end() || blob->second.last_used < oldest->second.last_used))
+            oldest = blob;
+    if (oldest == blobs_.end()) return false;
+    drop(oldest);
     return true;
 }
 

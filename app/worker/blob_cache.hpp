@@ -31,9 +31,10 @@ struct BlobNeed {
 class BlobCache {
   public:
     enum class Room {
-        made,   // all needs are pinned; those that aren't held are to be fetched
-        later,  // nothing was pinned; other assignments' blobs must go first
-        never,  // nothing was pinned; the needs alone exceed the limit
+        made,       // all needs are pinned; those that aren't held are to be fetched
+        later,      // nothing was pinned; other assignments' blobs must go first
+        never,      // nothing was pinned; the needs alone exceed the limit
+        disk_full,  // nothing was pinned; the disk itself lacks room, and nothing of ours is left to go
     };
     using Changed = std::function<void(const BlobName&, bool held)>;
 
@@ -78,6 +79,9 @@ class BlobCache {
 
     void find_blobs();
     bool make_room(uint64_t needed_bytes);
+    bool make_room_on_disk(uint64_t needed_bytes);
+    bool disk_has_room(uint64_t needed_bytes) const;
+    bool drop_oldest();
     void drop(Blobs::iterator blob);
 
     std::filesystem::path labs_folder_;

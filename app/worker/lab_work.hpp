@@ -101,6 +101,7 @@ class LabWork {
     void unpin(Assignment& assignment);
     void drop_outputs(Assignment& assignment);
     bool take_outputs(Assignment& assignment, Computed computed);
+    void no_room_for(const Assignment& assignment);
     void hand_back_all_that_miss(const Digest& digest, const std::string& reason);
     void disk_failed(Assignment& assignment, const std::string& reason);
     std::string shown(const AssignmentId& id) const;

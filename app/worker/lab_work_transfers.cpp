@@ -5,6 +5,7 @@
 #include "app/worker/lab_work.hpp"
 #include "app/worker/plain_text.hpp"
 #include "app/worker/quantity.hpp"
+#include "core/graph/checked.hpp"
 
 namespace goblin::worker {
 
@@ -16,6 +17,7 @@ void LabWork::pin_waiting() {
     for (Assignment* assignment : book_.in_stage(Stage::waiting)) {
         const BlobCache::Room room = cache_.pin(lab_key_, assignment->needs);
         if (room == BlobCache::Room::later) return;
+        if (room == BlobCache::Room::disk_full) return no_room_for(*assignment);
         if (room == BlobCache::Room::never) {
             end(*assignment, ResultKind::handed_back,
                 fmt::format("expected inputs that fit {} of disk, found larger ones; the owner can allow "
@@ -28,6 +30,14 @@ void LabWork::pin_waiting() {
             if (!cache_.holds({lab_key_, need.digest})) assignment->missing.insert(need.digest);
         assignment->stage = assignment->missing.empty() ? Stage::ready : Stage::fetching;
     }
+}
+
+void LabWork::no_room_for(const Assignment& assignment) {
+    uint64_t bytes = 0;
+    for (const BlobNeed& need : assignment.needs) bytes = saturating_sum({bytes, need.spec.size_bytes()});
+    disk_trouble_ = fmt::format("expected room for {} of inputs in {}, found its disk full; free some",
+                                size_text(bytes), folder_.string());
+    hand_back_unstarted(*disk_trouble_);
 }
 
 std::vector<BlobNeed> LabWork::fetches_due() {
