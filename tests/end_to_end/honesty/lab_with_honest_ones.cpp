@@ -55,6 +55,10 @@ std::string Job::end_with(std::vector<Contributor*> others, int patience_ms) {
     } catch (const Error& error) {
         return error.what();
     }
+    return what_is_wrong(status);
+}
+
+std::string Job::what_is_wrong(const lab::Json& status) const {
     if (status["state"] != "done") return status.dump() + "\n" + history();
     if (const std::string wrong = files_.wrong_output(); !wrong.empty()) return wrong + "\n" + history();
     for (const Contributor* honest : {&lab_.alice, &lab_.bob}) {

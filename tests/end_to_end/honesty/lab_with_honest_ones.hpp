@@ -47,6 +47,8 @@ class Job {
     // the right bits and nobody honest was convicted or reported failing; else what is wrong.
     std::string end_with(std::vector<Contributor*> others, int patience_ms = 60'000);
     std::string end_well() { return end_with({}); }
+    // The same of a job that a test has brought to its end in another way.
+    std::string what_is_wrong(const lab::Json& status) const;
 
   private:
     LabWithHonestOnes& lab_;
