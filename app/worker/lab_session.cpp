@@ -107,7 +107,7 @@ void LabSession::transfer_trouble(const TransferOutcome& outcome, std::string_vi
 
 void LabSession::note_disk_trouble() {
     const std::optional<std::string> trouble = work_.take_disk_trouble();
-    if (!trouble) return;
+    if (!trouble || disk_rest_.isActive()) return;  // one full disk refuses many things at once
     disk_rest_ms_ = std::clamp(2 * disk_rest_ms_, setting_.disk_rest_ms,
                                longest_disk_rest_factor * setting_.disk_rest_ms);
     disk_rest_.start(static_cast<int>(disk_rest_ms_));
