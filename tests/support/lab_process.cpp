@@ -40,7 +40,7 @@ LabProcess::LabProcess(Settings settings)
 void LabProcess::start() {
     std::vector<std::string> arguments = {"--dir",    directory_.string(),
                                           "--json",   "serve",
-                                          "--listen", fmt::format("{}:{}", settings_.address, port_)};
+                                          "--listen", HostPort{settings_.address, port_}.text()};
     arguments.insert(arguments.end(), settings_.serve_options.begin(), settings_.serve_options.end());
     serve_ = std::make_unique<ChildProcess>(
         ChildProcess::Settings{program("goblin-lab"), std::move(arguments), settings_.environment,
@@ -108,7 +108,11 @@ void LabProcess::wait_for_contributors(size_t count, int patience_ms) const {
 }
 
 std::string LabProcess::invite(uint64_t uses) const {
-    return ask("invite.create", {{"host", settings_.address}, {"uses", uses}})["link"].get<std::string>();
+    return invite_through({settings_.address, port_}, uses);
+}
+
+std::string LabProcess::invite_through(const HostPort& place, uint64_t uses) const {
+    return ask("invite.create", {{"host", place.text()}, {"uses", uses}})["link"].get<std::string>();
 }
 
 uint64_t LabProcess::submit_product(const std::filesystem::path& a, const std::filesystem::path& b,

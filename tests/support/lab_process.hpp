@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/work/digest.hpp"
+#include "core/work/link.hpp"
 #include "labcli/admin/admin_messages.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/https_client.hpp"
@@ -58,6 +59,8 @@ class LabProcess {
     void wait_for_contributors(size_t count, int patience_ms = 60'000) const;
     // A link for `uses` computers.
     std::string invite(uint64_t uses = 1) const;
+    // The same that leads to another place, as a proxy's.
+    std::string invite_through(const HostPort& place, uint64_t uses = 1) const;
     // Submits A·B; its number. `options`: members beside kind and arguments (verify, replicas …); tile as in
     // --tile.
     uint64_t submit_product(const std::filesystem::path& a, const std::filesystem::path& b,

@@ -102,6 +102,7 @@ struct Pair {
     bool connected = false;
     Direction up;
     Direction down;
+    bool loses_reply = false;
     bool broken = false;
 };
 
@@ -134,6 +135,10 @@ class TcpProxy::Loop {
             if (cuts_done_ != proxy_.cuts_wanted_ || proxy_.refusing_) {
                 cuts_done_ = proxy_.cuts_wanted_;
                 for (Pair& pair : pairs_) cut(pair);
+            }
+            if (losses_done_ != proxy_.losses_wanted_) {
+                losses_done_ = proxy_.losses_wanted_;
+                for (Pair& pair : pairs_) pair.loses_reply = pair.down.carried_bytes > 0;
             }
             for (Pair& pair : pairs_) carry(pair);
             pairs_.remove_if([](const Pair& pair) { return pair.broken; });
@@ -234,6 +239,10 @@ class TcpProxy::Loop {
             const ssize_t got = recv(from.get(), way.buffer.data(), most, 0);
             if (got == 0) way.source_ended = true;
             if (got < 0 && errno != EAGAIN) return cut(pair);
+            if (got > 0 && pair.loses_reply && &way == &pair.down) {
+                ++proxy_.replies_lost_;
+                return cut(pair);
+            }
             if (got > 0) {
                 way.begin = 0;
                 way.end = static_cast<size_t>(got);
@@ -263,6 +272,7 @@ class TcpProxy::Loop {
     uint16_t port_ = 0;
     std::list<Pair> pairs_;
     uint64_t cuts_done_ = 0;
+    uint64_t losses_done_ = 0;
     Clock::time_point refilled_ = Clock::now();
     double fraction_ = 0;
     int64_t up_allowance_ = 0;

@@ -35,6 +35,9 @@ class TcpProxy {
     // silence. New connections are taken by the system, and met with the same silence.
     void go_silent() { silent_ = true; }
     void speak_again() { silent_ = false; }
+    // Whatever the server says next on connections that have carried something is lost, with the connection:
+    // what it did is done, and the client doesn't know.
+    void lose_replies() { ++losses_wanted_; }
     // Bytes a second of all connections together, in each direction; 0: as fast as it goes.
     void limit_rate(uint64_t bytes_per_second) { rate_ = bytes_per_second; }
     // A connection that has carried so many bytes in one direction is reset; 0: never.
@@ -44,8 +47,9 @@ class TcpProxy {
     uint64_t bytes_up() const { return bytes_up_; }
     uint64_t bytes_down() const { return bytes_down_; }
     uint64_t connections() const { return connections_; }
-    // Connections that were reset by cut(), refuse() or cut_each_after().
+    // Connections that were reset by cut(), refuse(), cut_each_after() or lose_replies().
     uint64_t resets() const { return resets_; }
+    uint64_t replies_lost() const { return replies_lost_; }
 
   private:
     class Loop;
@@ -54,6 +58,7 @@ class TcpProxy {
     Place there_;
     uint16_t port_ = 0;
     std::atomic<uint64_t> cuts_wanted_{0};
+    std::atomic<uint64_t> losses_wanted_{0};
     std::atomic<bool> refusing_{false};
     std::atomic<bool> silent_{false};
     std::atomic<uint64_t> rate_{0};
@@ -62,6 +67,7 @@ class TcpProxy {
     std::atomic<uint64_t> bytes_down_{0};
     std::atomic<uint64_t> connections_{0};
     std::atomic<uint64_t> resets_{0};
+    std::atomic<uint64_t> replies_lost_{0};
     std::atomic<bool> ending_{false};
     std::unique_ptr<Loop> loop_;
     std::thread thread_;
