@@ -71,7 +71,8 @@ LabRefusal refusal_of(const ResponseHead& head, std::span<const uint8_t> body) {
         refusal.message = plain_text(reply.message);
     } catch (const Error&) {
         refusal.message = head.status >= 300 && head.status < 400
-                              ? "the lab's address redirects elsewhere, which is never followed"
+                              ? "the lab's address redirects elsewhere, which is never followed; ask the lab "
+                                "whether its address has changed"
                               : fmt::format("HTTP status {}", head.status);
     }
     refusal.retry_after_ms = seconds_as_ms(head.field("Retry-After"));
