@@ -94,6 +94,7 @@ void AssignmentBook::restore(Assignment assignment, OpenTask& task) {
                                  : UINT64_MAX;
     computer->open.insert(assignment.id);
     if (assignment.state == AssignmentState::issued) add_uncommitted(assignment);
+    if (task.claims.empty()) task.begun_by = assignment.volunteer;
     task.claims.push_back(assignment.id);
     task.holders.insert(assignment.volunteer);
     open_.emplace(assignment.id, std::move(assignment));

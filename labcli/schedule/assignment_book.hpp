@@ -28,6 +28,8 @@ class AssignmentBook {
     }
     size_t size() const { return open_.size(); }
 
+    // How long the computer may take for this besides all that it has.
+    uint64_t duration_ms(const LiveComputer& computer, const PreparedTask& task) const;
     Assignment& issue(LiveComputer& computer, const Job& job, OpenTask& task);
     // One from before a restart, with its full duration again.
     void restore(Assignment assignment, OpenTask& task);
@@ -55,7 +57,6 @@ class AssignmentBook {
     void end(Assignment& assignment, AssignmentState state, std::string reason);
     void add_uncommitted(const Assignment& assignment);
     void remove_uncommitted(const Assignment& assignment);
-    uint64_t duration_ms(const LiveComputer& computer, const PreparedTask& task) const;
     Volunteer& volunteer_of(const Assignment& assignment);
 
     const Environment& environment_;

@@ -42,33 +42,36 @@ Grant Dispatcher::grant_of(const Assignment& assignment, const PreparedTask& tas
     return {assignment.id, assignment.key, assignment.duration_ms, *task.message};
 }
 
-bool Dispatcher::grant_one(LiveComputer& computer, Job& job, std::vector<Grant>& tasks) {
-    board_.settle_policy(job);
+std::optional<TaskNumber> Dispatcher::choose(const LiveComputer& computer, Job& job, uint64_t quota) {
+    const VolunteerId volunteer = computer.record.volunteer;
     const auto may = [&](const OpenTask& task) { return eligible(computer, job, task); };
-    // Who came by one invitation may know each other.
-    const auto preferred = [&](const OpenTask& task) {
-        const InvitationId own = contributors_.volunteer(computer.record.volunteer).invitation;
-        return std::none_of(task.holders.begin(), task.holders.end(), [&](VolunteerId holder) {
-            return contributors_.volunteer(holder).invitation == own;
-        });
-    };
     const auto held = [&](const OpenTask& task) {
         uint64_t count = 0;
         for (const TaskInputMessage& input : task.prepared.message->inputs)
             count += computer.blobs.contains(input.digest);
         return count;
     };
-    // Enough tasks wait for a second replica that a draw among them says little, however fast somebody asks.
-    const size_t window_target = std::clamp<size_t>(16 * board_.independent_volunteers(), 32, 1024);
-    const std::optional<TaskNumber> number =
-        job.queue.take({may, preferred, held}, window_target, environment_.draw);
-    if (!number) {
-        if (job.queue.fresh() + job.queue.window() > 0 && job.starved_since_ms == 0)
-            job.starved_since_ms = environment_.now_ms();
-        return false;
-    }
+    const bool may_begin = job.queue.fresh() > 0 && draw_.may_begin(job, volunteer, quota);
+    // Neither what it began itself nor what it was drawn for shall starve the other.
+    const bool drawn_first = !may_begin || environment_.draw(2) == 0;
+    if (drawn_first)
+        if (const auto task = job.queue.take_drawn(volunteer, may)) return task;
+    if (may_begin)
+        if (const auto task = job.queue.take_fresh(may, held)) return task;
+    if (!drawn_first)
+        if (const auto task = job.queue.take_drawn(volunteer, may)) return task;
+    const bool nobody_can = may_begin || !job.queue.undrawn().empty();
+    if (nobody_can && job.starved_since_ms == 0) job.starved_since_ms = environment_.now_ms();
+    return std::nullopt;
+}
+
+bool Dispatcher::grant_one(LiveComputer& computer, Job& job, uint64_t quota, std::vector<Grant>& tasks) {
+    board_.settle_policy(job);
+    const std::optional<TaskNumber> number = choose(computer, job, quota);
+    if (!number) return false;
     job.starved_since_ms = 0;
     OpenTask& task = *job.queue.find(*number);
+    if (task.claims.empty()) job.queue.begin(task, computer.record.volunteer);
     const Assignment& assignment = book_.issue(computer, job, task);
     tasks.push_back(grant_of(assignment, task.prepared));
     board_.judge().evaluate(job, *number);  // it may lack further replicas
@@ -82,19 +85,22 @@ void Dispatcher::grant(LiveComputer& computer, std::vector<Grant>& tasks) {
         contributors_.volunteer(computer.record.volunteer).agreed == 0 ? 1 : limits::open_assignments;
     const uint64_t quota = std::min(computer.quota, newcomer_quota);
     const double flops_per_ms = static_cast<double>(computer.speed_flops()) / 1000;
+    draw_.look_around();
     double granted_ms = 0;
     uint64_t bytes = 0;
     for (const Grant& again : tasks) bytes += inline_bytes(again);
     for (auto& [id, job] : board_.jobs()) {
         if (job.record.state != JobState::running) continue;
+        draw_.draw(job);
         while (tasks.size() < computer.wanted_tasks && computer.uncommitted < quota &&
                computer.open.size() < limits::open_assignments &&
                (tasks.empty() || granted_ms < static_cast<double>(computer.wanted_work_ms)) &&
                bytes < most_inline_bytes) {
-            if (!grant_one(computer, job, tasks)) break;
+            if (!grant_one(computer, job, quota, tasks)) break;
             granted_ms += static_cast<double>(book_.find(tasks.back().assignment)->flops) / flops_per_ms;
             bytes += inline_bytes(tasks.back());
         }
+        draw_.draw(job);
         board_.prepare(job);
     }
 }

@@ -1,7 +1,10 @@
 // Dispatcher: chooses which tasks a computer gets.
 #pragma once
 
+#include <optional>
+
 #include "labcli/schedule/job_board.hpp"
+#include "labcli/schedule/replica_draw.hpp"
 
 namespace goblin::lab {
 
@@ -13,7 +16,17 @@ class Dispatcher {
   public:
     Dispatcher(DispatchRules rules, const Environment& environment, Contributors& contributors,
                AssignmentBook& book, JobBoard& board)
-        : rules_(rules), environment_(environment), contributors_(contributors), book_(book), board_(board) {}
+        : rules_(rules),
+          environment_(environment),
+          contributors_(contributors),
+          book_(book),
+          board_(board),
+          draw_(environment, contributors, book,
+                [this](const LiveComputer& computer, const Job& job, const OpenTask& task) {
+                    return eligible(computer, job, task);
+                }) {}
+    Dispatcher(const Dispatcher&) = delete;
+    Dispatcher& operator=(const Dispatcher&) = delete;
 
     // Adds what the computer may have now to `tasks`, oldest job first.
     void grant(LiveComputer& computer, std::vector<Grant>& tasks);
@@ -26,7 +39,8 @@ class Dispatcher {
 
   private:
     bool eligible(const LiveComputer& computer, const Job& job, const OpenTask& task);
-    bool grant_one(LiveComputer& computer, Job& job, std::vector<Grant>& tasks);
+    std::optional<TaskNumber> choose(const LiveComputer& computer, Job& job, uint64_t quota);
+    bool grant_one(LiveComputer& computer, Job& job, uint64_t quota, std::vector<Grant>& tasks);
     Grant grant_of(const Assignment& assignment, const PreparedTask& task) const;
 
     DispatchRules rules_;
@@ -34,6 +48,7 @@ class Dispatcher {
     Contributors& contributors_;
     AssignmentBook& book_;
     JobBoard& board_;
+    ReplicaDraw draw_;
 };
 
 }  // namespace goblin::lab

@@ -24,6 +24,7 @@ struct Job {
     bool has_floats = false;
     uint64_t starved_since_ms = 0;  // somebody wanted tasks and was eligible for none of those left; 0: no
     uint64_t short_of_volunteers_since_ms = 0;  // 0: not short
+    uint64_t draws_looked_after_ms = 0;
 
     std::unordered_map<VolunteerId, uint64_t> agreed_results;
 

@@ -275,7 +275,7 @@ void JobBoard::unstick(Job& job) {
     const uint64_t now_ms = environment_.now_ms();
     if (job.starved_since_ms == 0 || now_ms - job.starved_since_ms < stuck_ms) return;
     for (const auto& [number, open] : job.queue.open()) {
-        if (open.queue == OpenTask::Queue::none) continue;
+        if (open.queue == OpenTask::Queue::none || open.drawn != 0) continue;
         OpenTask& task = *job.queue.find(number);
         std::erase_if(task.claims, [&](const AssignmentId& id) {
             Assignment& claim = *book_.find(id);

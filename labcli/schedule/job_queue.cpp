@@ -10,8 +10,6 @@ namespace {
 
 // How far into the queue of fresh tasks one looks for a task whose inputs the computer holds already.
 constexpr size_t locality_reach = 32;
-// How many draws are made from a large window before it is walked.
-constexpr size_t window_draws = 8;
 
 }  // namespace
 
@@ -58,11 +56,7 @@ void JobQueue::queue(TaskNumber number, uint64_t missing) {
     const Queue wanted = missing == 0 ? Queue::none : task.claims.empty() ? Queue::fresh : Queue::window;
     if (wanted == task.queue) return;
     if (task.queue == Queue::fresh) fresh_.erase(std::find(fresh_.begin(), fresh_.end(), number));
-    if (task.queue == Queue::window) {
-        auto place = std::find(window_.begin(), window_.end(), number);
-        *place = window_.back();
-        window_.pop_back();
-    }
+    if (task.queue == Queue::window) leave_window(task);
     // Tasks that come back were early in the range: they go first, so that the job's end doesn't wait for
     // them.
     if (wanted == Queue::fresh) {
@@ -71,25 +65,64 @@ void JobQueue::queue(TaskNumber number, uint64_t missing) {
         else
             fresh_.push_front(number);
     }
-    if (wanted == Queue::window) window_.push_back(number);
+    if (wanted == Queue::window) enter_window(task);
     task.queue = wanted;
 }
 
-std::optional<TaskNumber> JobQueue::take(const Wishes& wishes, size_t window_target, const Draw& draw) {
-    const bool window_first = window_.size() >= window_target || fresh_.empty();
-    if (window_first)
-        if (const auto task = take_from_window(wishes, draw)) return task;
-    if (const auto task = take_fresh(wishes)) return task;
-    return window_first ? std::nullopt : take_from_window(wishes, draw);
+void JobQueue::enter_window(OpenTask& task) {
+    ++window_;
+    ++waiting_[task.begun_by];
+    task.drawn = 0;
+    undrawn_.push_back(task.prepared.number);
 }
 
-std::optional<TaskNumber> JobQueue::take_fresh(const Wishes& wishes) {
+void JobQueue::leave_window(OpenTask& task) {
+    --window_;
+    const auto count = waiting_.find(task.begun_by);
+    if (--count->second == 0) waiting_.erase(count);
+    if (task.drawn != 0)
+        leave_drawn(task);
+    else
+        std::erase(undrawn_, task.prepared.number);
+    task.drawn = 0;
+}
+
+void JobQueue::leave_drawn(const OpenTask& task) {
+    const auto list = drawn_.find(task.drawn);
+    list->second.erase(std::find(list->second.begin(), list->second.end(), task.prepared.number));
+    if (list->second.empty()) drawn_.erase(list);
+}
+
+void JobQueue::draw(TaskNumber number, VolunteerId volunteer, uint64_t until_ms) {
+    OpenTask& task = open_.at(number);
+    assert(volunteer != 0 && task.queue == OpenTask::Queue::window && task.drawn == 0);
+    std::erase(undrawn_, number);
+    task.drawn = volunteer;
+    task.drawn_until_ms = until_ms;
+    drawn_[volunteer].push_back(number);
+}
+
+void JobQueue::draw_again(TaskNumber number) {
+    OpenTask& task = open_.at(number);
+    assert(task.drawn != 0);
+    leave_drawn(task);
+    task.drawn = 0;
+    undrawn_.push_back(number);
+}
+
+void JobQueue::begin(OpenTask& task, VolunteerId volunteer) {
+    assert(task.queue == OpenTask::Queue::none);
+    task.begun_by = volunteer;
+    ++begun_[volunteer];
+}
+
+std::optional<TaskNumber> JobQueue::take_fresh(const Eligible& eligible, const Locality& locality) {
     std::optional<size_t> best;
     uint64_t best_locality = 0;
     for (size_t i = 0; i < fresh_.size() && (i < locality_reach || !best); ++i) {
         const OpenTask& task = open_.at(fresh_[i]);
-        if (!wishes.eligible(task)) continue;
-        const uint64_t held = wishes.locality(task);
+        if (!eligible(task)) continue;
+        const uint64_t held = locality(task);
         if (best && held <= best_locality) continue;
         best = i;
         best_locality = held;
@@ -101,28 +134,17 @@ std::optional<TaskNumber> JobQueue::take_fresh(const Wishes& wishes) {
     return number;
 }
 
-std::optional<TaskNumber> JobQueue::take_from_window(const Wishes& wishes, const Draw& draw) {
-    if (window_.empty()) return std::nullopt;
-    std::optional<size_t> found;
-    for (size_t attempt = 0; attempt < window_draws; ++attempt) {
-        const size_t place = draw(window_.size());
-        const OpenTask& task = open_.at(window_[place]);
-        if (!wishes.eligible(task)) continue;
-        const bool preferred = wishes.preferred(task);
-        if (preferred || !found) found = place;
-        if (preferred) break;
+std::optional<TaskNumber> JobQueue::take_drawn(VolunteerId volunteer, const Eligible& eligible) {
+    const auto list = drawn_.find(volunteer);
+    if (list == drawn_.end()) return std::nullopt;
+    for (const TaskNumber number : list->second) {
+        OpenTask& task = open_.at(number);
+        if (!eligible(task)) continue;
+        leave_window(task);
+        task.queue = OpenTask::Queue::none;
+        return number;
     }
-    const size_t start = found ? 0 : draw(window_.size());
-    for (size_t i = 0; i < window_.size() && !found; ++i) {
-        const size_t place = (start + i) % window_.size();
-        if (wishes.eligible(open_.at(window_[place]))) found = place;
-    }
-    if (!found) return std::nullopt;
-    const TaskNumber number = window_[*found];
-    window_[*found] = window_.back();
-    window_.pop_back();
-    open_.at(number).queue = OpenTask::Queue::none;
-    return number;
+    return std::nullopt;
 }
 
 void JobQueue::accept(TaskNumber number) {
@@ -136,7 +158,11 @@ void JobQueue::accept(TaskNumber number) {
 void JobQueue::close() {
     open_.clear();
     fresh_.clear();
-    window_.clear();
+    window_ = 0;
+    undrawn_.clear();
+    drawn_.clear();
+    waiting_.clear();
+    begun_.clear();
     accepted_.clear();
     accepted_.shrink_to_fit();
     frontier_ = tasks_;

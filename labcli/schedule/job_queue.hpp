@@ -1,13 +1,13 @@
 // JobQueue: one job's tasks from the range of numbers they start as until each is accepted.
 //
-// Fresh tasks have nobody working on them; the window holds those that lack further replicas. Who gets a
-// second replica is drawn at random over the window, so that nobody can steer towards a friend's task by
-// speed or claimed blobs.
+// Fresh tasks have nobody working on them; the window holds those that lack further replicas. Who is to have
+// the next replica is drawn (replica_draw.hpp), and the task waits for that volunteer.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -23,6 +23,9 @@ struct OpenTask {
     PreparedTask prepared;
     std::vector<AssignmentId> claims;  // issued, committed, returned, or expired and possibly still to return
     std::set<VolunteerId> holders;     // whoever held it never gets it again
+    VolunteerId begun_by = 0;
+    VolunteerId drawn = 0;  // who is to have the next replica; 0: not drawn yet
+    uint64_t drawn_until_ms = 0;
     uint64_t failures = 0;
     bool checking = false;  // with the verifier
     enum class Queue : uint8_t { none, fresh, window } queue = Queue::none;
@@ -50,25 +53,43 @@ class JobQueue {
     // (Re)queues a task that lacks `missing` replicas, or takes it out of the queues when none.
     void queue(TaskNumber task, uint64_t missing);
     size_t fresh() const { return fresh_.size(); }
-    size_t window() const { return window_.size(); }
+    size_t window() const { return window_; }
 
-    // A task for which `eligible` holds, taken out of its queue. `window_target`: how many tasks should wait
-    // in the window before one is drawn from it while fresh ones are left.
-    struct Wishes {
-        std::function<bool(const OpenTask&)> eligible;
-        std::function<bool(const OpenTask&)> preferred;  // among a few drawn from the window
-        std::function<uint64_t(const OpenTask&)>
-            locality;  // among the first fresh ones: the more, the better
-    };
-    std::optional<TaskNumber> take(const Wishes& wishes, size_t window_target, const Draw& draw);
+    // ---- further replicas
+    // Tasks that lack a replica and wait until somebody is drawn.
+    const std::vector<TaskNumber>& undrawn() const { return undrawn_; }
+    // The one in the window waits for this volunteer, until so long.
+    void draw(TaskNumber task, VolunteerId volunteer, uint64_t until_ms);
+    // Somebody else shall be drawn.
+    void draw_again(TaskNumber task);
+    // By the volunteer that each waits for, longest first.
+    const std::map<VolunteerId, std::deque<TaskNumber>>& drawn() const { return drawn_; }
+
+    // What a volunteer began: its tasks that wait for a further replica, and all it ever took in this job.
+    uint64_t waiting(VolunteerId volunteer) const { return value(waiting_, volunteer); }
+    uint64_t begun(VolunteerId volunteer) const { return value(begun_, volunteer); }
+    void begin(OpenTask& task, VolunteerId volunteer);
+
+    // A task for which `eligible` holds, taken out of its queue.
+    using Eligible = std::function<bool(const OpenTask&)>;
+    // `locality`: among the first fresh ones, the more, the better.
+    using Locality = std::function<uint64_t(const OpenTask&)>;
+    std::optional<TaskNumber> take_fresh(const Eligible& eligible, const Locality& locality);
+    std::optional<TaskNumber> take_drawn(VolunteerId volunteer, const Eligible& eligible);
 
     void accept(TaskNumber task);
     // The job is over: gives the memory back.
     void close();
 
   private:
-    std::optional<TaskNumber> take_fresh(const Wishes& wishes);
-    std::optional<TaskNumber> take_from_window(const Wishes& wishes, const Draw& draw);
+    using Counts = std::unordered_map<VolunteerId, uint64_t>;
+    static uint64_t value(const Counts& counts, VolunteerId volunteer) {
+        const auto found = counts.find(volunteer);
+        return found == counts.end() ? 0 : found->second;
+    }
+    void enter_window(OpenTask& task);
+    void leave_window(OpenTask& task);
+    void leave_drawn(const OpenTask& task);
 
     uint64_t tasks_;
     std::vector<bool> accepted_;
@@ -76,7 +97,11 @@ class JobQueue {
     TaskNumber frontier_ = 0;
     std::unordered_map<TaskNumber, OpenTask> open_;
     std::deque<TaskNumber> fresh_;
-    std::vector<TaskNumber> window_;
+    size_t window_ = 0;
+    std::vector<TaskNumber> undrawn_;
+    std::map<VolunteerId, std::deque<TaskNumber>> drawn_;
+    Counts waiting_;
+    Counts begun_;
 };
 
 }  // namespace goblin::lab

@@ -1,7 +1,5 @@
-// Which task comes next: order, locality, and the draw that decides who gets a second replica.
+// Which task comes next: order, locality, and tasks that wait for the volunteer that was drawn for them.
 #include <QTest>
-
-#include <random>
 
 #include "labcli/schedule/job_queue.hpp"
 
@@ -9,11 +7,12 @@ namespace goblin::lab {
 
 namespace {
 
-const JobQueue::Wishes anything{[](const OpenTask&) { return true; }, [](const OpenTask&) { return true; },
-                                [](const OpenTask&) { return uint64_t{0}; }};
+bool anything(const OpenTask&) {
+    return true;
+}
 
-Draw seeded_draw(uint64_t seed) {
-    return [random = std::make_shared<std::mt19937_64>(seed)](uint64_t bound) { return (*random)() % bound; };
+uint64_t nowhere(const OpenTask&) {
+    return 0;
 }
 
 JobQueue prepared_queue(uint64_t tasks) {
@@ -29,17 +28,10 @@ JobQueue prepared_queue(uint64_t tasks) {
 // As if a volunteer held it and one more were missing.
 void give_to(JobQueue& queue, TaskNumber number, VolunteerId volunteer) {
     OpenTask& task = *queue.find(number);
+    queue.begin(task, volunteer);
     task.claims.push_back(AssignmentId{static_cast<uint8_t>(number)});
     task.holders.insert(volunteer);
     queue.queue(number, 1);
-}
-
-// Pearson's statistic of counts that should be equal.
-double chi_square(const std::map<TaskNumber, int>& counts, size_t cells, int draws) {
-    const double expected = static_cast<double>(draws) / static_cast<double>(cells);
-    double sum = static_cast<double>(cells - counts.size()) * expected;
-    for (const auto& [task, count] : counts) sum += (count - expected) * (count - expected) / expected;
-    return sum;
 }
 
 }  // namespace
@@ -50,10 +42,9 @@ class TestJobQueue : public QObject {
   private slots:
     void tasks_come_in_the_order_of_their_numbers() {
         JobQueue queue = prepared_queue(4);
-        const Draw draw = seeded_draw(1);
         for (TaskNumber expected = 0; expected < 4; ++expected)
-            QCOMPARE(queue.take(anything, 32, draw), std::optional(expected));
-        QCOMPARE(queue.take(anything, 32, draw), std::nullopt);
+            QCOMPARE(queue.take_fresh(anything, nowhere), std::optional(expected));
+        QCOMPARE(queue.take_fresh(anything, nowhere), std::nullopt);
     }
 
     void accepted_tasks_are_not_prepared_again() {
@@ -65,116 +56,76 @@ class TestJobQueue : public QObject {
 
     void a_task_whose_inputs_are_held_comes_first() {
         JobQueue queue = prepared_queue(40);
-        JobQueue::Wishes wishes = anything;
-        wishes.locality = [](const OpenTask& task) {
+        const auto locality = [](const OpenTask& task) {
             return task.prepared.number == 7   ? uint64_t{2}
                    : task.prepared.number == 5 ? uint64_t{1}
                                                : uint64_t{0};
         };
-        const Draw draw = seeded_draw(1);
         for (const TaskNumber expected : {7, 5, 0, 1})
-            QCOMPARE(queue.take(wishes, 32, draw), std::optional<TaskNumber>(expected));
+            QCOMPARE(queue.take_fresh(anything, locality), std::optional<TaskNumber>(expected));
     }
 
     void an_eligible_task_is_found_however_far_behind_it_waits() {
         JobQueue queue = prepared_queue(500);
-        JobQueue::Wishes wishes = anything;
-        wishes.eligible = [](const OpenTask& task) { return task.prepared.number == 499; };
-        QCOMPARE(queue.take(wishes, 32, seeded_draw(1)), std::optional<TaskNumber>(499));
-        QCOMPARE(queue.take(wishes, 32, seeded_draw(1)), std::nullopt);
-    }
-
-    void fresh_tasks_come_first_until_enough_wait_for_a_second_replica() {
-        JobQueue queue = prepared_queue(10);
-        const Draw draw = seeded_draw(1);
-        for (TaskNumber number = 0; number < 3; ++number) {
-            QCOMPARE(queue.take(anything, 3, draw), std::optional(number));
-            give_to(queue, number, 1);
-        }
-        const std::optional<TaskNumber> drawn = queue.take(anything, 3, draw);
-        QVERIFY(drawn && *drawn < 3);
-        QCOMPARE(queue.take(anything, 3, draw), std::optional<TaskNumber>(3));
+        const auto eligible = [](const OpenTask& task) { return task.prepared.number == 499; };
+        QCOMPARE(queue.take_fresh(eligible, nowhere), std::optional<TaskNumber>(499));
+        QCOMPARE(queue.take_fresh(eligible, nowhere), std::nullopt);
     }
 
     void a_task_that_comes_back_is_next() {
         JobQueue queue = prepared_queue(10);
-        const Draw draw = seeded_draw(1);
-        QCOMPARE(queue.take(anything, 32, draw), std::optional<TaskNumber>(0));
-        QCOMPARE(queue.take(anything, 32, draw), std::optional<TaskNumber>(1));
+        QCOMPARE(queue.take_fresh(anything, nowhere), std::optional<TaskNumber>(0));
+        QCOMPARE(queue.take_fresh(anything, nowhere), std::optional<TaskNumber>(1));
         queue.find(0)->holders.insert(1);
         queue.queue(0, 1);
-        QCOMPARE(queue.take(anything, 32, draw), std::optional<TaskNumber>(0));
+        QCOMPARE(queue.take_fresh(anything, nowhere), std::optional<TaskNumber>(0));
     }
 
-    // Twenty thousand draws of one task among 40 that wait. Under equal chances Pearson's statistic exceeds
-    // 120 with probability below 1e-9 (chi-square with 39 degrees of freedom), and here the seed is fixed
-    // besides.
-    void a_second_replica_is_drawn_uniformly_whatever_blobs_are_claimed() {
-        constexpr int draws = 20'000;
-        constexpr size_t waiting = 40;
-        const Draw draw = seeded_draw(7);
-        std::map<TaskNumber, int> counts;
-        JobQueue queue = prepared_queue(waiting);
-        for (TaskNumber number = 0; number < waiting; ++number) {
-            (void)queue.take(anything, 1000, draw);
+    void a_task_that_lacks_a_replica_waits_for_whoever_is_drawn() {
+        JobQueue queue = prepared_queue(3);
+        for (TaskNumber number = 0; number < 3; ++number) {
+            (void)queue.take_fresh(anything, nowhere);
             give_to(queue, number, 1);
         }
-        JobQueue::Wishes greedy = anything;
-        greedy.locality = [](const OpenTask& task) {
-            return task.prepared.number < 3 ? uint64_t{1000} : uint64_t{0};
-        };
-        for (int i = 0; i < draws; ++i) {
-            const TaskNumber number = *queue.take(greedy, 32, draw);
-            ++counts[number];
-            queue.queue(number, 1);  // handed back
-        }
-        const double statistic = chi_square(counts, waiting, draws);
-        QVERIFY2(statistic < 120, qPrintable(QString::number(statistic)));
+        QCOMPARE(queue.waiting(1), uint64_t{3});
+        QCOMPARE(queue.undrawn(), (std::vector<TaskNumber>{0, 1, 2}));
+        QCOMPARE(queue.take_drawn(2, anything), std::nullopt);
+        queue.draw(1, 2, 1000);
+        queue.draw(0, 2, 1000);
+        queue.draw(2, 3, 1000);
+        QVERIFY(queue.undrawn().empty());
+        QCOMPARE(queue.take_drawn(2, anything), std::optional<TaskNumber>(1));
+        QCOMPARE(queue.take_drawn(2, anything), std::optional<TaskNumber>(0));
+        QCOMPARE(queue.take_drawn(2, anything), std::nullopt);
+        QCOMPARE(queue.waiting(1), uint64_t{1});
+        QCOMPARE(queue.begun(1), uint64_t{3});
     }
 
-    // Conspirators 1 and 2 hold a quarter of the window each; nobody can tell from outside whose task is
-    // whose.
-    void a_conspirator_meets_its_friend_as_often_as_the_friend_has_tasks() {
-        constexpr int draws = 20'000;
-        constexpr size_t waiting = 80;
-        const Draw draw = seeded_draw(8);
-        JobQueue queue = prepared_queue(waiting);
-        for (TaskNumber number = 0; number < waiting; ++number) {
-            (void)queue.take(anything, 1000, draw);
-            give_to(queue, number, number % 4);
-        }
-        JobQueue::Wishes one = anything;
-        one.eligible = [](const OpenTask& task) { return !task.holders.contains(1); };
-        std::map<TaskNumber, int> counts;
-        int friends = 0;
-        for (int i = 0; i < draws; ++i) {
-            const TaskNumber number = *queue.take(one, 32, draw);
-            ++counts[number];
-            QVERIFY(number % 4 != 1);
-            friends += number % 4 == 2;
-            queue.queue(number, 1);
-        }
-        // A third of what it may draw; six standard deviations are 400.
-        QVERIFY2(std::abs(friends - draws / 3) < 400, qPrintable(QString::number(friends)));
-        QVERIFY(chi_square(counts, waiting * 3 / 4, draws) < 160);
+    void another_can_be_drawn_instead() {
+        JobQueue queue = prepared_queue(1);
+        (void)queue.take_fresh(anything, nowhere);
+        give_to(queue, 0, 1);
+        queue.draw(0, 2, 1000);
+        queue.draw_again(0);
+        QCOMPARE(queue.take_drawn(2, anything), std::nullopt);
+        queue.draw(0, 3, 1000);
+        QCOMPARE(queue.window(), size_t{1});
+        QCOMPARE(queue.take_drawn(3, anything), std::optional<TaskNumber>(0));
+        QCOMPARE(queue.window(), size_t{0});
     }
 
-    void who_came_by_another_invitation_is_preferred() {
-        const Draw draw = seeded_draw(9);
-        JobQueue queue = prepared_queue(40);
-        for (TaskNumber number = 0; number < 40; ++number) {
-            (void)queue.take(anything, 1000, draw);
-            give_to(queue, number, number % 2);
+    void what_is_accepted_waits_for_nobody() {
+        JobQueue queue = prepared_queue(2);
+        for (TaskNumber number = 0; number < 2; ++number) {
+            (void)queue.take_fresh(anything, nowhere);
+            give_to(queue, number, 1);
         }
-        JobQueue::Wishes wishes = anything;
-        wishes.preferred = [](const OpenTask& task) { return !task.holders.contains(1); };
-        int preferred = 0;
-        for (int i = 0; i < 1000; ++i) {
-            const TaskNumber number = *queue.take(wishes, 32, draw);
-            preferred += number % 2 == 0;
-            queue.queue(number, 1);
-        }
-        QVERIFY(preferred > 980);  // all but one in 256
+        queue.draw(0, 2, 1000);
+        queue.accept(0);
+        queue.accept(1);
+        QCOMPARE(queue.window(), size_t{0});
+        QCOMPARE(queue.take_drawn(2, anything), std::nullopt);
+        QVERIFY(queue.undrawn().empty() && queue.drawn().empty());
     }
 
     void only_an_accepted_task_counts() {
