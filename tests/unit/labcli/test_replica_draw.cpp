@@ -2,9 +2,8 @@
 // more often than its number says, whatever it does to come first.
 #include <QTest>
 
-#include <cmath>
-
 #include "fake_lab.hpp"
+#include "tests/support/hardly_ever.hpp"
 #include "tests/support/test_form.hpp"
 
 namespace goblin::lab {
@@ -79,17 +78,6 @@ class Crowd {
 
 }  // namespace
 
-// The smallest number of n that a chance of p reaches with probability below 1e-9, by Chernoff's bound:
-// P(X ≥ k) ≤ exp(−n·D), D = q·ln(q/p) + (1 − q)·ln((1 − q)/(1 − p)), q = k/n > p.
-uint64_t hardly_ever(uint64_t n, double p) {
-    for (auto k = static_cast<uint64_t>(p * static_cast<double>(n)) + 1; k < n; ++k) {
-        const double q = static_cast<double>(k) / static_cast<double>(n);
-        const double divergence = q * std::log(q / p) + (1 - q) * std::log((1 - q) / (1 - p));
-        if (static_cast<double>(n) * divergence > std::log(1e9)) return k;
-    }
-    return n;
-}
-
 class TestReplicaDraw : public QObject {
     Q_OBJECT
 
@@ -110,7 +98,7 @@ class TestReplicaDraw : public QObject {
         const uint64_t seed = test::printed_seed();
         const Crowd crowd(seed, tasks, haste);
         QVERIFY(crowd.done());
-        const uint64_t bound = hardly_ever(tasks, tasks > 1000 ? 1.0 / 15 : 0.09);
+        const uint64_t bound = test::hardly_ever(tasks, tasks > 1000 ? 1.0 / 15 : 0.09);
         QVERIFY2(crowd.together() < bound, qPrintable(QString("%1 of %2 tasks, expected fewer than %3")
                                                           .arg(crowd.together())
                                                           .arg(tasks)
