@@ -156,15 +156,15 @@ void JobQueue::accept(TaskNumber number) {
 }
 
 void JobQueue::close() {
-    open_.clear();
-    fresh_.clear();
+    // clear() would keep a table, and so some tens of KiB of each job for ever.
+    decltype(open_)().swap(open_);
+    decltype(fresh_)().swap(fresh_);
     window_ = 0;
-    undrawn_.clear();
-    drawn_.clear();
-    waiting_.clear();
-    begun_.clear();
-    accepted_.clear();
-    accepted_.shrink_to_fit();
+    decltype(undrawn_)().swap(undrawn_);
+    decltype(drawn_)().swap(drawn_);
+    decltype(waiting_)().swap(waiting_);
+    decltype(begun_)().swap(begun_);
+    decltype(accepted_)().swap(accepted_);
     frontier_ = tasks_;
 }
 
