@@ -113,7 +113,16 @@ int work(QCoreApplication& application, const Options& options) {
     settings.ephemeral = options.ephemeral;
     Worker worker(directory, std::move(settings), usable_devices(computer_settings(options), log), log,
                   [](int code) { QCoreApplication::exit(code); });
-    const Signals signals([&worker] { worker.stop("asked to"); });
+    const Signals signals([&worker](Wish wish) {
+        switch (wish) {
+            case Wish::end:
+                return worker.stop("asked to");
+            case Wish::pause:
+                return worker.pause("the owner wants the computer");
+            case Wish::resume:
+                return worker.resume();
+        }
+    });
     return application.exec();
 }
 

@@ -161,6 +161,7 @@ std::string help_text() {
         "  goblin-worker selftest                                        whether its arithmetic is right\n\n"
         "Stop it with Ctrl-C (SIGTERM): what runs may finish, the rest is handed back; once more stops at "
         "once.\n"
+        "SIGUSR1 pauses it: everything that isn't computed is handed back. SIGUSR2 lets it go on.\n"
         "A lab sends numbers and operations, never programs. It runs at the lowest priority.\n\ncommands\n";
     for (const CommandRow& row : commands) text += fmt::format("  {:<22} {}\n", row.name, row.help);
     text += "\noptions\n";

@@ -16,9 +16,20 @@ namespace {
 
 std::atomic<int> write_end{-1};
 
-void note_signal(int) {
+struct SignalRow {
+    int signal;
+    Wish wish;
+};
+constexpr SignalRow rows[] = {
+    {SIGTERM, Wish::end},   {SIGINT, Wish::end},     {SIGHUP, Wish::end},
+    {SIGUSR1, Wish::pause}, {SIGUSR2, Wish::resume},
+};
+
+void note_signal(int signal) {
     const int end = write_end;
-    const char byte = 1;
+    char byte = 0;
+    for (const SignalRow& row : rows)
+        if (row.signal == signal) byte = static_cast<char>(row.wish);
     if (end >= 0) [[maybe_unused]]
         const auto written = ::write(end, &byte, 1);
 }
@@ -32,24 +43,22 @@ void handle(int signal, void (*handler)(int)) {
 
 }  // namespace
 
-Signals::Signals(std::function<void()> asked_to_end, QObject* parent) : QObject(parent) {
+Signals::Signals(std::function<void(Wish)> wished, QObject* parent) : QObject(parent) {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_) != 0)
         throw Error(ErrorKind::io,
                     "expected a pair of sockets from the system, found none; raise the limit on open files");
     write_end = ends_[1];
     auto* notifier = new QSocketNotifier(ends_[0], QSocketNotifier::Read, this);
-    connect(notifier, &QSocketNotifier::activated, this, [this, asked_to_end] {
+    connect(notifier, &QSocketNotifier::activated, this, [this, wished] {
         char byte = 0;
-        if (::read(ends_[0], &byte, 1) == 1) asked_to_end();
+        if (::read(ends_[0], &byte, 1) == 1) wished(static_cast<Wish>(byte));
     });
-    handle(SIGTERM, note_signal);
-    handle(SIGINT, note_signal);
-    handle(SIGHUP, note_signal);
+    for (const SignalRow& row : rows) handle(row.signal, note_signal);
     std::signal(SIGPIPE, SIG_IGN);
 }
 
 Signals::~Signals() {
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) handle(signal, SIG_DFL);
+    for (const SignalRow& row : rows) handle(row.signal, SIG_DFL);
     write_end = -1;
     ::close(ends_[0]);
     ::close(ends_[1]);

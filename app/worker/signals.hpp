@@ -1,4 +1,4 @@
-// SIGTERM and SIGINT as calls in the event loop.
+// The owner's signals as calls in the event loop.
 #pragma once
 
 #include <QObject>
@@ -6,10 +6,16 @@
 
 namespace goblin::worker {
 
+enum class Wish : char {
+    end,     // SIGTERM, SIGINT, SIGHUP
+    pause,   // SIGUSR1
+    resume,  // SIGUSR2
+};
+
 class Signals : public QObject {
   public:
     // One of it at a time.
-    explicit Signals(std::function<void()> asked_to_end, QObject* parent = nullptr);
+    explicit Signals(std::function<void(Wish)> wished, QObject* parent = nullptr);
     ~Signals() override;
 
   private:

@@ -105,9 +105,10 @@ void Worker::open_lab(const Digest& lab) {
         const std::filesystem::path folder = directory_.lab_folder(lab);
         const std::optional<LabRecord> record = load_lab_record(folder, lab);
         if (!record) return;
-        if (record->credential)
+        if (record->credential) {
             sessions_.push_back(std::make_unique<LabSession>(folder, *record, setting_));
-        else
+            if (paused_) sessions_.back()->pause(*paused_);
+        } else
             log_.warning("the lab at {} no longer knows this computer: join again with a new link",
                          record->address.text());
     } catch (const Error& error) {
@@ -220,10 +221,14 @@ void Worker::measured(const Running& run, const Computed& computed) {
 }
 
 void Worker::pause(const std::string& reason) {
+    if (!paused_) log_.info("pauses, and hands back what is in hand: {}", reason);
+    paused_ = reason;
     for (const auto& session : sessions_) session->pause(reason);
 }
 
 void Worker::resume() {
+    if (paused_) log_.info("takes tasks again");
+    paused_.reset();
     for (const auto& session : sessions_) session->resume();
 }
 

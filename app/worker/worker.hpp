@@ -37,6 +37,7 @@ class Worker : public QObject {
 
     // The first time: finish, hand back, tell the labs, end. The second time: end at once.
     void stop(const std::string& reason);
+    // Hands everything back at once and takes nothing, until resume().
     void pause(const std::string& reason);
     void resume();
 
@@ -87,6 +88,7 @@ class Worker : public QObject {
     Tally tally_told_;
     QTimer finish_;
     QTimer last_word_;
+    std::optional<std::string> paused_;  // why
     bool draining_ = false;
     bool stopping_ = false;
     bool forgot_ = false;
