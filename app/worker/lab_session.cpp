@@ -62,7 +62,9 @@ void LabSession::consider() {
     note_disk_trouble();
     setting_.work_ready();
     const bool hungry = tasks_told_ == 0 && !lanes_.told_to_wait() && want().tasks > 0;
-    if ((work_.book().has_something_to_say() || hungry) && lanes_.may_speak()) send(Lane::speak);
+    // Tasks may be on their way to us when we stop: one more exchange brings them, to be handed back.
+    const bool parting = mood_ == Mood::stopping && reached_ && !parted_;
+    if ((work_.book().has_something_to_say() || hungry || parting) && lanes_.may_speak()) send(Lane::speak);
     if (lanes_.may_listen() && mood_ != Mood::stopping) send(Lane::listen);
     setting_.changed();
 }
@@ -160,6 +162,7 @@ void LabSession::send(Lane lane) {
 void LabSession::answered(Lane lane, const ExchangeRequest& request, ExchangeReply reply) {
     if (!reached_) setting_.log.info("{}: connected", shown_name());
     reached_ = true;
+    if (mood_ == Mood::stopping && lane == Lane::speak && request.sequence >= parting_from_) parted_ = true;
     news_.answered(request.sequence);
     work_.acknowledged(reply.acknowledged, request.results);
     stop_computing(work_.decided(reply.decided));
@@ -260,6 +263,7 @@ void LabSession::drain() {
 
 void LabSession::stop() {
     mood_ = Mood::stopping;
+    parting_from_ = lanes_.next_sequence();
     const std::string reason = "the worker stops";
     work_.set_stop_reason(reason);
     work_.hand_back_unstarted(reason);
@@ -277,7 +281,7 @@ void LabSession::forget() {
 
 bool LabSession::settled() const {
     return ended_ || (work_.book().count(Stage::computing) == 0 && !work_.book().has_something_to_say() &&
-                      !lanes_.speaking() && !work_.uploading());
+                      !lanes_.speaking() && !work_.uploading() && (!reached_ || parted_));
 }
 
 }  // namespace goblin::worker

@@ -93,6 +93,8 @@ class LabSession : public QObject {
     std::optional<std::string> ended_;
     uint64_t tasks_told_ = 0;  // wanted by the latest exchange
     bool reached_ = false;
+    uint64_t parting_from_ = 0;  // the first sequence after stop()
+    bool parted_ = false;        // the lab knows that we stop, and has sent no task that we don't know of
     std::string notice_;
     QElapsedTimer listening_since_;
     uint64_t spoken_ = 0;  // counts speaking exchanges
