@@ -1,8 +1,5 @@
 // How many small verified tasks a second the lab node gets through.
-#include <atomic>
 #include <chrono>
-#include <exception>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
@@ -10,8 +7,8 @@
 #include "core/error.hpp"
 #include "core/tensor/npy_writer.hpp"
 #include "tests/bench/measure.hpp"
-#include "tests/bench/small_task_volunteer.hpp"
 #include "tests/support/lab_process.hpp"
+#include "tests/support/small_task_volunteer.hpp"
 
 namespace goblin::bench {
 
@@ -28,46 +25,6 @@ void write_matrix(const std::filesystem::path& path, const Shape& shape, const s
     writer.finish();
 }
 
-// Volunteers at work until they are told to stop; the first error of any is thrown then.
-class Swarm {
-  public:
-    explicit Swarm(const InvitationLink& link) {
-        for (uint64_t number = 0; number < volunteers; ++number)
-            threads_.emplace_back([this, link, number] { work(link, number); });
-    }
-    ~Swarm() { end(); }
-    void stop() {
-        end();
-        if (error_) std::rethrow_exception(error_);
-    }
-
-  private:
-    void work(const InvitationLink& link, uint64_t number) {
-        try {
-            SmallTaskVolunteer(link, number, results_per_exchange).work(stop_);
-        } catch (const test::Refused& refused) {
-            keep(std::make_exception_ptr(
-                Error(ErrorKind::denied, "the lab refused a volunteer: {}", refused.error.message)));
-        } catch (...) {
-            keep(std::current_exception());
-        }
-    }
-    void keep(std::exception_ptr error) {
-        const std::lock_guard lock(mutex_);
-        if (!error_) error_ = std::move(error);
-    }
-    void end() {
-        stop_ = true;
-        for (std::thread& thread : threads_)
-            if (thread.joinable()) thread.join();
-    }
-
-    std::atomic<bool> stop_{false};
-    std::mutex mutex_;
-    std::exception_ptr error_;
-    std::vector<std::thread> threads_;
-};
-
 }  // namespace
 
 Measurement small_tasks() {
@@ -78,7 +35,8 @@ Measurement small_tasks() {
     for (float& value : values) value = normal(generator);
     write_matrix(lab.files() / "a.npy", Shape{tasks * numbers, 1}, values);
     write_matrix(lab.files() / "b.npy", Shape{1, 1}, {1.5F});
-    Swarm swarm(InvitationLink::parse(lab.invite(volunteers)));
+    test::SmallTaskSwarm swarm(InvitationLink::parse(lab.invite(volunteers)), volunteers,
+                               results_per_exchange);
     while (lab.ask("node.list").size() < volunteers)
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
     const auto start = std::chrono::steady_clock::now();

@@ -1,12 +1,14 @@
 // Joins, computes products of a few numbers, commits and sends.
-#include "tests/bench/small_task_volunteer.hpp"
+#include "tests/support/small_task_volunteer.hpp"
 
 #include <cstring>
+#include <stdexcept>
 
 #include "core/arithmetic/product.hpp"
+#include "core/error.hpp"
 #include "core/work/identity.hpp"
 
-namespace goblin::bench {
+namespace goblin::test {
 
 namespace {
 
@@ -94,4 +96,42 @@ void SmallTaskVolunteer::compute(Grant& grant) {
     open_[head_of(grant.assignment)] = {message_of(frame_of(c))};
 }
 
-}  // namespace goblin::bench
+SmallTaskSwarm::SmallTaskSwarm(const InvitationLink& link, uint64_t volunteers,
+                               uint64_t results_per_exchange) {
+    for (uint64_t number = 0; number < volunteers; ++number)
+        threads_.emplace_back(
+            [this, link, number, results_per_exchange] { work(link, number, results_per_exchange); });
+}
+
+SmallTaskSwarm::~SmallTaskSwarm() {
+    end();
+}
+
+void SmallTaskSwarm::stop() {
+    end();
+    if (error_) std::rethrow_exception(error_);
+}
+
+void SmallTaskSwarm::work(const InvitationLink& link, uint64_t number, uint64_t results_per_exchange) {
+    try {
+        SmallTaskVolunteer(link, number, results_per_exchange).work(stop_);
+    } catch (const Refused& refused) {
+        keep(std::make_exception_ptr(
+            Error(ErrorKind::denied, "the lab refused a volunteer: {}", refused.error.message)));
+    } catch (...) {
+        keep(std::current_exception());
+    }
+}
+
+void SmallTaskSwarm::keep(std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::move(error);
+}
+
+void SmallTaskSwarm::end() {
+    stop_ = true;
+    for (std::thread& thread : threads_)
+        if (thread.joinable()) thread.join();
+}
+
+}  // namespace goblin::test
