@@ -9,7 +9,7 @@ packages_of() {
       # Debian 12's Boost is 1.74 by default; Beast needs 1.81.
       if [ "$(debian_suite)" = bookworm ]; then echo libboost1.81-dev; else echo libboost-dev; fi
       ;;
-    test) echo git clang clang-format libclang-rt-dev openssl python3 python3-numpy python3-cryptography iproute2 ;;
+    test) echo git clang clang-format libclang-rt-dev openssl python3 python3-numpy python3-cryptography iproute2 locales ;;
     bench) echo libdnnl-dev libopenblas-dev libopenblas0-pthread ;;
     demo) echo python3 python3-numpy libopenblas0-pthread ;;
   esac
