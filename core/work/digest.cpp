@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/work/hex.hpp"
+#include "core/work/sha256_lanes.hpp"
 
 namespace goblin {
 
@@ -61,6 +62,82 @@ class Sha256 {
 void expect_key(DigestKey key) {
     assert(key.empty() || key.size() == 32);
     (void)key;
+}
+
+// Up to 16 whole leaves at once. A leaf's message is its head, the 1 MiB, and FIPS 180-4's padding: the head
+// and the leaf's beginning fill a first block, the leaf's end and the padding a last one.
+class LeafLanes {
+  public:
+    // Below this, one leaf after the other is as fast.
+    static constexpr uint64_t fewest_leaves = 7;
+
+    LeafLanes(DigestKey key, uint64_t first_index, std::span<const std::byte> leaves)
+        : leaves_(leaves), head_size_(leaf_head_size(key)) {
+        expect_key(key);
+        assert(leaves.size() % leaf_size_bytes == 0 && leaves.size() / leaf_size_bytes <= sha256_most_lanes);
+        for (uint64_t lane = 0; lane < count(); ++lane) {
+            std::byte* const first = ends_[lane].data();
+            first[0] = std::byte{leaf_tag};
+            if (!key.empty()) std::memcpy(first + 1, key.data(), key.size());
+            put_u64(first + head_size_ - 16, first_index + lane);
+            put_u64(first + head_size_ - 8, leaf_size_bytes);
+            std::memcpy(first + head_size_, leaf(lane), sha256_block_bytes - head_size_);
+            std::byte* const last = first + sha256_block_bytes;
+            std::memcpy(last, leaf(lane) + leaf_size_bytes - head_size_, head_size_);
+            last[head_size_] = std::byte{0x80};
+            const uint64_t bits = 8 * (head_size_ + leaf_size_bytes);
+            for (size_t i = 0; i < 8; ++i)
+                last[sha256_block_bytes - 1 - i] = static_cast<std::byte>(bits >> (8 * i));
+        }
+    }
+
+    void append_to(std::vector<Digest>& digests) const {
+        Sha256Lanes state = sha256_lanes_start();
+        const auto add = [&](auto start_of, size_t blocks) {
+            std::array<const std::byte*, sha256_most_lanes> messages{};
+            for (uint64_t lane = 0; lane < sha256_most_lanes; ++lane)
+                messages[lane] = start_of(std::min(lane, count() - 1));
+            sha256_lanes_add(state, messages, blocks);
+        };
+        add([&](uint64_t lane) { return ends_[lane].data(); }, 1);
+        add([&](uint64_t lane) { return leaf(lane) + sha256_block_bytes - head_size_; },
+            leaf_size_bytes / sha256_block_bytes - 1);
+        add([&](uint64_t lane) { return ends_[lane].data() + sha256_block_bytes; }, 1);
+        for (uint64_t lane = 0; lane < count(); ++lane) {
+            Digest& digest = digests.emplace_back();
+            for (size_t i = 0; i < digest.bytes.size(); ++i)
+                digest.bytes[i] = static_cast<uint8_t>(state[i / 4][lane] >> (24 - 8 * (i % 4)));
+        }
+    }
+
+  private:
+    static size_t leaf_head_size(DigestKey key) { return 1 + key.size() + 16; }
+    static void put_u64(std::byte* to, uint64_t value) {
+        for (size_t i = 0; i < 8; ++i) to[i] = static_cast<std::byte>(value >> (8 * i));
+    }
+    uint64_t count() const { return leaves_.size() / leaf_size_bytes; }
+    const std::byte* leaf(uint64_t lane) const { return leaves_.data() + lane * leaf_size_bytes; }
+
+    std::span<const std::byte> leaves_;
+    size_t head_size_;
+    std::array<std::array<std::byte, 2 * sha256_block_bytes>, sha256_most_lanes> ends_{};
+};
+
+// Of whole leaves from `index` on, and a shorter last one.
+void append_leaf_digests(DigestKey key, uint64_t index, std::span<const std::byte> bytes,
+                         std::vector<Digest>& digests) {
+    while (!bytes.empty()) {
+        const uint64_t together = std::min<uint64_t>(bytes.size() / leaf_size_bytes, sha256_most_lanes);
+        const bool in_lanes = together >= LeafLanes::fewest_leaves && sha256_lanes_pay();
+        const uint64_t count = in_lanes ? together : 1;
+        const auto taken = bytes.first(std::min<uint64_t>(bytes.size(), count * leaf_size_bytes));
+        if (in_lanes)
+            LeafLanes(key, index, taken).append_to(digests);
+        else
+            digests.push_back(leaf_digest(key, index, taken));
+        bytes = bytes.subspan(taken.size());
+        index += count;
+    }
 }
 
 }  // namespace
@@ -122,11 +199,8 @@ Digest tensor_digest(DigestKey key, const TensorSpec& spec, std::span<const std:
     assert(bytes.size() == spec.size_bytes());
     std::vector<Digest> leaves;
     leaves.reserve(leaf_count(bytes.size()));
-    for (uint64_t index = 0; index < leaf_count(bytes.size()); ++index)
-        leaves.push_back(leaf_digest(
-            key, index,
-            bytes.subspan(index * leaf_size_bytes,
-                          std::min<uint64_t>(leaf_size_bytes, bytes.size() - index * leaf_size_bytes))));
+    append_leaf_digests(key, 0, bytes, leaves);
+    if (leaves.empty()) leaves.push_back(leaf_digest(key, 0, bytes));
     return root_digest(key, spec, leaves);
 }
 
@@ -142,8 +216,9 @@ void DigestStream::add(std::span<const std::byte> bytes) {
     remaining_bytes_ -= bytes.size();
     while (!bytes.empty()) {
         if (pending_.empty() && bytes.size() >= leaf_size_bytes) {
-            close_leaf(bytes.first(leaf_size_bytes));
-            bytes = bytes.subspan(leaf_size_bytes);
+            const size_t whole = bytes.size() / leaf_size_bytes * leaf_size_bytes;
+            append_leaf_digests(key_, leaves_.size(), bytes.first(whole), leaves_);
+            bytes = bytes.subspan(whole);
             continue;
         }
         const size_t taken = std::min<size_t>(bytes.size(), leaf_size_bytes - pending_.size());

@@ -5,6 +5,13 @@
 
 namespace goblin::lab {
 
+namespace {
+
+// As many leaves as are digested at once.
+constexpr uint64_t piece_bytes = 16 * leaf_size_bytes;
+
+}  // namespace
+
 SliceDigests::Slices& SliceDigests::slices_of(const std::shared_ptr<const Plan>& plan) {
     const auto found = known_.find(plan);
     if (found != known_.end()) return found->second;
@@ -21,7 +28,7 @@ Digest SliceDigests::digest(const std::shared_ptr<const Plan>& plan, SliceNumber
     }
     const TensorSpec spec = plan->slice_spec(slice);
     DigestStream stream({}, spec);
-    std::vector<std::byte> piece(std::min(leaf_size_bytes, spec.size_bytes()));
+    std::vector<std::byte> piece(std::min(piece_bytes, spec.size_bytes()));
     for (uint64_t offset = 0; offset < spec.size_bytes(); offset += piece.size()) {
         const std::span<std::byte> part(piece.data(),
                                         std::min<uint64_t>(piece.size(), spec.size_bytes() - offset));

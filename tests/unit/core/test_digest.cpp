@@ -5,6 +5,7 @@
 #include <random>
 
 #include "core/work/digest.hpp"
+#include "core/work/sha256_lanes.hpp"
 #include "tests/support/error_of.hpp"
 
 using namespace goblin;
@@ -143,6 +144,55 @@ class TestDigest : public QObject {
                 }
                 QCOMPARE(stream.finish().hex(), expected);
             }
+        }
+    }
+
+    // Seven leaves and more are hashed side by side where the processor has the vectors for it.
+    void many_leaves_give_the_same_as_one_after_the_other() {
+        for (const uint64_t whole : {uint64_t{6}, uint64_t{7}, uint64_t{16}, uint64_t{17}, uint64_t{39}})
+            for (const uint64_t rest : {uint64_t{0}, uint64_t{5}})
+                for (const bool keyed : {false, true}) {
+                    const std::vector<uint8_t> key = keyed ? bytes_0_to_31() : std::vector<uint8_t>();
+                    const std::vector<std::byte> bytes = pattern(whole * leaf_size_bytes + rest);
+                    const TensorSpec spec{DType::u8, Shape{static_cast<int64_t>(bytes.size())}};
+                    std::vector<Digest> leaves;
+                    for (uint64_t i = 0; i < leaf_count(bytes.size()); ++i) {
+                        const uint64_t first = i * leaf_size_bytes;
+                        leaves.push_back(leaf_digest(
+                            key, i,
+                            std::span(bytes).subspan(
+                                first, std::min<uint64_t>(leaf_size_bytes, bytes.size() - first))));
+                    }
+                    const Digest expected = root_digest(key, spec, leaves);
+                    QCOMPARE(tensor_digest(key, spec, bytes).hex(), expected.hex());
+                    DigestStream stream(key, spec);
+                    stream.add(bytes);
+                    QCOMPARE(stream.finish().hex(), expected.hex());
+                }
+    }
+
+    void sixteen_messages_side_by_side_give_what_each_gives_alone() {
+        constexpr size_t blocks = 3;
+        const std::vector<std::byte> bytes = pattern(sha256_most_lanes * 100 + blocks * sha256_block_bytes);
+        std::array<const std::byte*, sha256_most_lanes> messages{};
+        for (size_t lane = 0; lane < messages.size(); ++lane) messages[lane] = bytes.data() + lane * 99;
+        std::array<std::byte, sha256_block_bytes> padding{};
+        padding[0] = std::byte{0x80};
+        padding[62] = std::byte{blocks * sha256_block_bytes * 8 / 256};
+        padding[63] = std::byte{blocks * sha256_block_bytes * 8 % 256};
+        std::array<const std::byte*, sha256_most_lanes> paddings{};
+        paddings.fill(padding.data());
+        Sha256Lanes state = sha256_lanes_start();
+        sha256_lanes_add(state, messages, 1);
+        std::array<const std::byte*, sha256_most_lanes> rests = messages;
+        for (const std::byte*& rest : rests) rest += sha256_block_bytes;
+        sha256_lanes_add(state, rests, blocks - 1);
+        sha256_lanes_add(state, paddings, 1);
+        for (size_t lane = 0; lane < messages.size(); ++lane) {
+            const Digest alone =
+                sha256({reinterpret_cast<const uint8_t*>(messages[lane]), blocks * sha256_block_bytes});
+            for (size_t i = 0; i < 32; ++i)
+                QCOMPARE(static_cast<uint8_t>(state[i / 4][lane] >> (24 - 8 * (i % 4))), alone.bytes[i]);
         }
     }
 
