@@ -8,6 +8,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/check/projection.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -87,6 +88,10 @@ class Measured {
     hn::Vec<D> found_[rows];
 };
 
+// Where memory is to be fetched from beforehand: the processor's own fetching ends at each page, and four
+// rows are four pages at a time.
+constexpr int64_t fetched_ahead = 192;
+
 // Several rows at once: memory delivers more to several streams, and the vectors are loaded once for all.
 template <RowsOf rows_of, int rows>
 void project_rows(const float* elements, int64_t stride, int64_t row, const Projection<float>& p) {
@@ -101,6 +106,8 @@ void project_rows(const float* elements, int64_t stride, int64_t row, const Proj
     Measured<rows_of, float, rows> measured;
     int64_t rest = 0;
     for (; rest + step <= p.cols; rest += step) {
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; ++i) hwy::Prefetch(elements + i * stride + rest + fetched_ahead);
         for (int64_t j = rest; j < rest + step; j += lanes) {
             V element[rows];
 #pragma GCC unroll 4
