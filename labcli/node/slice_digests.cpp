@@ -28,10 +28,10 @@ Digest SliceDigests::digest(const std::shared_ptr<const Plan>& plan, SliceNumber
     }
     const TensorSpec spec = plan->slice_spec(slice);
     DigestStream stream({}, spec);
-    std::vector<std::byte> piece(std::min(piece_bytes, spec.size_bytes()));
-    for (uint64_t offset = 0; offset < spec.size_bytes(); offset += piece.size()) {
-        const std::span<std::byte> part(piece.data(),
-                                        std::min<uint64_t>(piece.size(), spec.size_bytes() - offset));
+    const uint64_t most_bytes = std::min(piece_bytes, spec.size_bytes());
+    const auto piece = std::make_unique_for_overwrite<std::byte[]>(most_bytes);
+    for (uint64_t offset = 0; offset < spec.size_bytes(); offset += most_bytes) {
+        const std::span<std::byte> part(piece.get(), std::min(most_bytes, spec.size_bytes() - offset));
         plan->read_slice(slice, offset, part);
         stream.add(part);
     }
