@@ -26,12 +26,14 @@ void WorkerProcess::start() {
 }
 
 void WorkerProcess::start(const std::string& link) {
-    std::vector<std::string> arguments = {"--dir", directory_.string()};
+    std::vector<std::string> arguments = settings_.launcher;
+    arguments.insert(arguments.end(), {program("goblin-worker").string(), "--dir", directory_.string()});
     if (!link.empty()) arguments.insert(arguments.end(), {"--join", link});
     arguments.insert(arguments.end(), settings_.options.begin(), settings_.options.end());
-    process_ = std::make_unique<ChildProcess>(
-        ChildProcess::Settings{program("goblin-worker"), std::move(arguments), settings_.environment,
-                               folder_ / "worker.out", folder_ / "worker.err"});
+    const std::string first = arguments.front();
+    arguments.erase(arguments.begin());
+    process_ = std::make_unique<ChildProcess>(ChildProcess::Settings{
+        first, std::move(arguments), settings_.environment, folder_ / "worker.out", folder_ / "worker.err"});
 }
 
 int WorkerProcess::stop() {

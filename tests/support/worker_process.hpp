@@ -18,7 +18,8 @@ class WorkerProcess {
         std::string link;                  // to join with; empty: go on with the labs joined before
         std::vector<std::string> options;  // beside --dir and --join
         std::vector<std::string> environment;
-        std::filesystem::path directory;  // empty: a temporary one
+        std::filesystem::path directory;         // empty: a temporary one
+        std::vector<std::string> launcher = {};  // a command line that ends by becoming the one after it
     };
 
     // Starts it and returns at once.
