@@ -29,7 +29,8 @@ namespace goblin {
     X(text_bytes, 1024, "bytes", "reasons and notices in messages")                                       \
     X(free_disk_floor_bytes, uint64_t{2} << 30, "bytes", "free disk below which nothing is issued")       \
     X(free_disk_floor_percent, 5, "%", "the same as a share of the disk; the smaller of the two decides") \
-    X(upload_idle_ms, 60'000, "ms", "an unfinished upload that nobody goes on with is kept")              \
+    X(upload_idle_ms, 86'400'000, "ms", "an unfinished upload that nobody goes on with is kept")          \
+    X(slow_link_rate, 256u << 10, "bytes/s", "link that durations of assignments allow for")              \
     X(exchange_wait_ms, 30'000, "ms", "an exchange waits for work at the lab node")                       \
     X(silence_ms, 60'000, "ms", "silence after which a connection counts as lost")                        \
     X(task_target_ms, 60'000, "ms", "time a task should take on the computer that takes it")              \

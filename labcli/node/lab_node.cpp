@@ -257,8 +257,12 @@ void LabNode::finish_upload(const Caller& caller, const Digest& digest, std::sha
         if (auto* const refusal = std::get_if<Refusal>(&found)) return done(std::move(*refusal));
         const LiveComputer& computer = *std::get<LiveComputer*>(found);
         auto& upload = static_cast<Upload&>(*sink);
+        std::optional<ArrivedOutput> output = upload.take();
+        if (!output)
+            return done(refuse(409, "leaf",
+                               "expected an upload under way, found one that is over; ask how far it is"));
         uploads_.close(computer.record.id, digest);
-        const std::string reason = desk_.take_upload(computer, upload.place(), upload.take());
+        const std::string reason = desk_.take_upload(computer, upload.place(), *std::move(output));
         if (!reason.empty()) return done(refuse(409, "complete", reason));
         done(Nothing{});
     });

@@ -4,11 +4,25 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <utility>
 
+#include "core/error.hpp"
 #include "core/work/leaf_stream.hpp"
 #include "core/work/limits.hpp"
 
 namespace goblin::lab {
+
+namespace {
+
+// Before an upload's speed counts: for its connection, its first leaf and what stands in front of it.
+constexpr uint64_t speed_grace_ms = 5'000;
+
+// What a contributor uploads once serves all of its outputs with that digest.
+uint64_t memory_of(const ExchangeDesk::UploadPlace& place) {
+    return place.spec.size_bytes() * place.outputs.size();
+}
+
+}  // namespace
 
 UploadBudget::Reservation UploadBudget::reserve(const std::shared_ptr<UploadBudget>& budget,
                                                 uint64_t size_bytes) {
@@ -21,33 +35,89 @@ UploadBudget::Reservation UploadBudget::reserve(const std::shared_ptr<UploadBudg
             }};
 }
 
+uint64_t UploadBudget::free_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return free_bytes_;
+}
+
 uint64_t Upload::leaves_held() const {
     const std::lock_guard lock(mutex_);
     return leaves_held_;
 }
 
+bool Upload::wanted() const {
+    const std::lock_guard lock(mutex_);
+    return output_.has_value();
+}
+
 void Upload::write_leaf(uint64_t index, std::span<const std::byte> bytes) {
     const std::lock_guard lock(mutex_);
+    if (!output_)
+        throw Error(ErrorKind::cancelled,
+                    "expected an upload that the lab still takes, found one that is over; ask how far it is");
     assert(index == leaves_held_ && bytes.size() == leaf_length(size_bytes(), index));
     if (!bytes.empty())
-        std::memcpy(output_.tensor.bytes().data() + index * leaf_size_bytes, bytes.data(), bytes.size());
+        std::memcpy(output_->tensor.bytes().data() + index * leaf_size_bytes, bytes.data(), bytes.size());
     ++leaves_held_;
 }
 
-ArrivedOutput Upload::take() {
+std::optional<ArrivedOutput> Upload::take() {
     const std::lock_guard lock(mutex_);
-    assert(leaves_held_ == leaf_count(size_bytes()));
-    return std::move(output_);
+    assert(!output_ || leaves_held_ == leaf_count(size_bytes()));
+    return std::exchange(output_, std::nullopt);
+}
+
+void Upload::give_way() {
+    const std::lock_guard lock(mutex_);
+    output_.reset();
+    leaves_held_ = 0;
+}
+
+bool Uploads::is_late(const Entry& entry, uint64_t now_ms) {
+    const uint64_t due_bytes = (entry.upload->leaves_held() + 1) * leaf_size_bytes;
+    return now_ms > entry.opened_ms + speed_grace_ms + due_bytes * 1000 / limits::slow_link_rate;
+}
+
+void Uploads::make_room(uint64_t size_bytes, uint64_t now_ms) {
+    std::vector<Entry*> late;
+    uint64_t possible_bytes = budget_->free_bytes();
+    for (auto& [computer, uploads] : by_computer_)
+        for (auto& [digest, entry] : uploads)
+            if (entry.upload && is_late(entry, now_ms)) {
+                late.push_back(&entry);
+                possible_bytes += memory_of(entry.upload->place());
+            }
+    if (possible_bytes < size_bytes) return;
+    const auto rate = [&](const Entry* entry) {
+        return static_cast<double>(entry->upload->leaves_held() + 1) /
+               static_cast<double>(now_ms - entry->opened_ms);
+    };
+    std::sort(late.begin(), late.end(), [&](const Entry* a, const Entry* b) { return rate(a) < rate(b); });
+    for (Entry* const entry : late) {
+        if (budget_->free_bytes() >= size_bytes) return;
+        entry->upload->give_way();
+        entry->upload.reset();
+    }
 }
 
 std::shared_ptr<Upload> Uploads::open(ComputerId computer, const Digest& digest,
                                       const ExchangeDesk::UploadPlace& place, uint64_t now_ms) {
     auto& uploads = by_computer_[computer];
-    if (const auto found = uploads.find(digest); found != uploads.end()) return found->second.upload;
-    UploadBudget::Reservation reservation = UploadBudget::reserve(budget_, place.spec.size_bytes());
+    const auto found = uploads.find(digest);
+    const bool known = found != uploads.end();
+    if (known && found->second.upload) return found->second.upload;
+    const uint64_t size_bytes = memory_of(place);
+    // Who gave way takes what is free, and makes nobody else give way.
+    if (!known) make_room(size_bytes, now_ms);
+    UploadBudget::Reservation reservation = UploadBudget::reserve(budget_, size_bytes);
     if (!reservation) return nullptr;
     auto upload = std::make_shared<Upload>(place, std::move(reservation));
-    uploads.emplace(digest, Entry{upload, now_ms, 0});
+    Entry& entry = uploads[digest];
+    if (!known) entry.opened_ms = now_ms;
+    entry.assignment = place.assignment;
+    entry.upload = upload;
+    entry.progress_ms = now_ms;
+    entry.leaves_seen = 0;
     return upload;
 }
 
@@ -60,16 +130,17 @@ void Uploads::close(ComputerId computer, const Digest& digest) {
 
 void Uploads::sweep(const std::function<bool(const AssignmentId&)>& is_open, uint64_t now_ms) {
     for (auto& [computer, uploads] : by_computer_)
-        for (auto entry = uploads.begin(); entry != uploads.end();) {
-            Entry& upload = entry->second;
-            const uint64_t held = upload.upload->leaves_held();
-            if (held != upload.leaves_seen) {
-                upload.leaves_seen = held;
-                upload.progress_ms = now_ms;
+        for (auto place = uploads.begin(); place != uploads.end();) {
+            Entry& entry = place->second;
+            const uint64_t held = entry.upload ? entry.upload->leaves_held() : entry.leaves_seen;
+            if (held != entry.leaves_seen) {
+                entry.leaves_seen = held;
+                entry.progress_ms = now_ms;
             }
-            const bool over = !is_open(upload.upload->place().assignment) ||
-                              now_ms - upload.progress_ms > limits::upload_idle_ms;
-            entry = over ? uploads.erase(entry) : std::next(entry);
+            const bool over =
+                !is_open(entry.assignment) || now_ms - entry.progress_ms > limits::upload_idle_ms;
+            if (over && entry.upload) entry.upload->give_way();
+            place = over ? uploads.erase(place) : std::next(place);
         }
     std::erase_if(by_computer_, [](const auto& entry) { return entry.second.empty(); });
 }

@@ -13,8 +13,6 @@ namespace {
 // Beyond the time the work should need: other programs, a slow link, a laptop's lid for a moment.
 constexpr uint64_t slack_ms = 30'000;
 constexpr uint64_t patience = 4;
-// What a link is assumed to carry until it is known better, bytes a second.
-constexpr uint64_t slow_link_rate = 256 << 10;
 
 }  // namespace
 
@@ -43,7 +41,7 @@ uint64_t AssignmentBook::duration_ms(const LiveComputer& computer, const Prepare
     // task.
     constexpr auto longest_ms = static_cast<double>(limits::task_longest_ms);
     return slack_ms + patience * static_cast<uint64_t>(std::min(compute_ms, longest_ms)) +
-           task.transfer_bytes * 1000 / slow_link_rate;
+           task.transfer_bytes * 1000 / limits::slow_link_rate;
 }
 
 Assignment& AssignmentBook::issue(LiveComputer& computer, const Job& job, OpenTask& task) {

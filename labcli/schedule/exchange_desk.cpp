@@ -315,17 +315,19 @@ std::optional<ExchangeDesk::UploadPlace> ExchangeDesk::find_upload(const LiveCom
                                                                    const Digest& digest) {
     for (const AssignmentId& id : computer.open) {
         const Assignment& assignment = *book_.find(id);
-        const auto place = std::find(assignment.digests.begin(), assignment.digests.end(), digest);
+        const auto first = std::find(assignment.digests.begin(), assignment.digests.end(), digest);
         Job* const job = board_.find_running(assignment.job);
         const OpenTask* const task = job == nullptr ? nullptr : job->queue.find(assignment.task);
-        if (place == assignment.digests.end() || task == nullptr) continue;
-        const auto output = static_cast<size_t>(place - assignment.digests.begin());
-        return UploadPlace{id,
-                           output,
-                           assignment.key,
-                           task->prepared.outputs[output],
-                           assignment.asked_to_send,
-                           assignment.state == AssignmentState::returned};
+        if (first == assignment.digests.end() || task == nullptr) continue;
+        const std::vector<TensorSpec>& specs = task->prepared.outputs;
+        UploadPlace place{id, {}, assignment.key, {}, assignment.asked_to_send, false};
+        for (auto i = static_cast<size_t>(first - assignment.digests.begin()); i < specs.size(); ++i) {
+            if (place.outputs.empty()) place.spec = specs[i];
+            if (assignment.digests[i] == digest && specs[i] == place.spec) place.outputs.push_back(i);
+        }
+        place.complete = assignment.state == AssignmentState::returned ||
+                         (assignment.arriving && (*assignment.arriving)[place.outputs[0]]);
+        return place;
     }
     return std::nullopt;
 }
@@ -339,7 +341,10 @@ std::string ExchangeDesk::take_upload(const LiveComputer& computer, const Upload
         assignment->arriving =
             std::make_shared<std::vector<std::optional<ArrivedOutput>>>(assignment->digests.size());
     std::vector<std::optional<ArrivedOutput>>& arriving = *assignment->arriving;
-    arriving.at(place.output) = std::move(output);
+    if (arriving.at(place.outputs[0])) return "the numbers had arrived before";
+    for (size_t i = 1; i < place.outputs.size(); ++i)
+        arriving.at(place.outputs[i]) = ArrivedOutput{output.tensor.clone(), output.reservation};
+    arriving.at(place.outputs[0]) = std::move(output);
     if (!std::all_of(arriving.begin(), arriving.end(),
                      [](const auto& arrived) { return arrived.has_value(); }))
         return {};

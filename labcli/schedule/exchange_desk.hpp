@@ -39,17 +39,17 @@ class ExchangeDesk {
     };
     std::optional<BlobPlace> find_blob(const LiveComputer& computer, const Digest& digest);
 
-    // An output that this computer committed to.
+    // Outputs that this computer committed to by one digest: equal ones arrive together.
     struct UploadPlace {
         AssignmentId assignment{};
-        size_t output = 0;
+        std::vector<size_t> outputs;  // at least one
         SecretKey key{};
         TensorSpec spec;
         bool asked = false;     // the lab asked for it
         bool complete = false;  // it has arrived before
     };
     std::optional<UploadPlace> find_upload(const LiveComputer& computer, const Digest& digest);
-    // One output has arrived. Whether it has the digest that was committed, the verifier finds out when all
+    // The output has arrived, for all places that it has. Whether it has the digest that was committed, the verifier finds out when all
     // are there. Returns why it is not taken, or nothing.
     std::string take_upload(const LiveComputer& computer, const UploadPlace& place, ArrivedOutput output);
 

@@ -53,6 +53,11 @@ inline bool is_over(JobState state) {
     return state == JobState::done || state == JobState::failed || state == JobState::stopped;
 }
 
+inline bool is_over(AssignmentState state) {
+    return state != AssignmentState::issued && state != AssignmentState::committed &&
+           state != AssignmentState::returned && state != AssignmentState::expired;
+}
+
 struct Invitation {
     InvitationId id = 0;
     Digest token_hash;

@@ -58,7 +58,9 @@ class BlobSink {
     virtual uint64_t size_bytes() const = 0;
     // Leaves that have arrived, in earlier requests too.
     virtual uint64_t leaves_held() const = 0;
-    // Leaf `index` == leaves_held().
+    // Whether the lab still takes it; looked at with every piece that arrives.
+    virtual bool wanted() const = 0;
+    // Leaf `index` == leaves_held(). Throws ErrorKind::cancelled when it is no longer wanted.
     virtual void write_leaf(uint64_t index, std::span<const std::byte> bytes) = 0;
 };
 

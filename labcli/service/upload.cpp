@@ -1,4 +1,5 @@
 // PUT and HEAD of a blob: the leaf stream is unpacked and written on blob threads as it arrives.
+#include "core/error.hpp"
 #include "core/work/leaf_stream.hpp"
 #include "labcli/service/blob_job.hpp"
 #include "labcli/service/routes.hpp"
@@ -33,7 +34,13 @@ void begin(Upload& upload, UploadTurns& turns, const Caller& caller, const Diges
 }
 
 void take_piece(Upload& upload) {
-    upload.turn->run([&] { upload.decoder->add(std::span(upload.piece).first(upload.filled)); });
+    upload.turn->run([&] {
+        if (!upload.sink->wanted())
+            throw Error(ErrorKind::cancelled,
+                        "expected an upload that the lab still takes, found one that is over or had to give "
+                        "way to faster ones; ask how far it is");
+        upload.decoder->add(std::span(upload.piece).first(upload.filled));
+    });
 }
 
 // Waits for a job, turning what the contributor did wrong into a refusal.

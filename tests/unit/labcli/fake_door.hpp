@@ -41,6 +41,7 @@ struct FakeUpload {
     BytesOfBlob bytes;
     std::atomic<uint64_t> held = 0;
     std::atomic<bool> finished = false;
+    std::atomic<bool> wanted = true;
 };
 
 class FakeSink final : public BlobSink {
@@ -48,6 +49,7 @@ class FakeSink final : public BlobSink {
     explicit FakeSink(FakeUpload& upload) : upload_(upload) {}
     uint64_t size_bytes() const override { return upload_.bytes.size(); }
     uint64_t leaves_held() const override { return upload_.held; }
+    bool wanted() const override { return upload_.wanted; }
     void write_leaf(uint64_t index, std::span<const std::byte> leaf) override {
         if (index != upload_.held)
             throw Error(ErrorKind::failed, "expected leaf {}, found {}", upload_.held.load(), index);

@@ -35,7 +35,11 @@ class FakePlan final : public Plan {
         return summary;
     }
     uint64_t task_count() const override { return tasks_; }
-    Graph graph(uint64_t) const override { return product_graph(panel_, b_.spec()); }
+    Graph graph(uint64_t) const override {
+        Graph graph = product_graph(panel_, b_.spec());
+        graph.outputs.resize(copies, graph.outputs[0]);
+        return graph;
+    }
     std::vector<SliceNumber> slices(uint64_t task) const override { return {2 * task, 1}; }
     TensorSpec slice_spec(SliceNumber slice) const override { return slice % 2 == 0 ? panel_ : b_.spec(); }
     void read_slice(SliceNumber slice, uint64_t offset_bytes, std::span<std::byte> target) const override {
@@ -50,7 +54,7 @@ class FakePlan final : public Plan {
     void finish() override { finished = true; }
     void discard() override { discarded = true; }
     void sync() override {}
-    bool is_product() const override { return true; }
+    bool is_product() const override { return copies == 1; }
     std::unique_ptr<MatrixSource> slice_matrix(SliceNumber slice) const override {
         const TensorSpec spec = slice_spec(slice);
         return std::make_unique<MemoryMatrix>(spec.dtype, spec.shape[0], spec.shape[1], bytes_of(slice),
@@ -65,6 +69,7 @@ class FakePlan final : public Plan {
         return std::move(make_reference_engine()->run(graph(task), inputs, {})[0]);
     }
 
+    size_t copies = 1;  // of each task's output
     std::map<uint64_t, Tensor> merged;
     bool finished = false;
     bool discarded = false;
@@ -99,12 +104,9 @@ class FakeJournal final : public Journal {
 
     bool tells(const std::string& text) const { return events.find(text) != std::string::npos; }
     std::vector<Assignment> open_assignments(JobId job) const {
-        using State = AssignmentState;
         std::vector<Assignment> open;
         for (const auto& [number, each] : assignments) {
-            const bool is_open = each.state == State::issued || each.state == State::committed ||
-                                 each.state == State::returned || each.state == State::expired;
-            if (each.job != job || !is_open) continue;
+            if (each.job != job || is_over(each.state)) continue;
             Assignment& stored = open.emplace_back(each);
             stored.outputs.reset();
             stored.asked_to_send = false;

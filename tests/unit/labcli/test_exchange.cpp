@@ -567,6 +567,45 @@ class TestExchange : public QObject {
         QVERIFY(!lab.desk.find_upload(one, digest));
     }
 
+    void equal_outputs_of_one_task_arrive_by_one_upload() {
+        FakeLab lab;
+        const auto plan = std::make_shared<FakePlan>(1);
+        plan->copies = 3;
+        lab.submit(plan, Policy::recompute);
+        LiveComputer& one = lab.join();
+        const Grant grant = lab.take(one)[0];
+        const Tensor numbers = FakeLab::honest(grant);
+        Result commitment = FakeLab::commitment(grant, numbers);
+        const Digest digest = commitment.digests[0];
+        commitment.digests.assign(3, digest);
+        lab.tell(one, commitment);
+        const auto place = lab.desk.find_upload(one, digest);
+        QVERIFY(place && place->asked && !place->complete);
+        QCOMPARE(place->outputs, (std::vector<size_t>{0, 1, 2}));
+        QCOMPARE(lab.desk.take_upload(one, *place, {numbers.clone(), nullptr}), std::string());
+        lab.run();
+        QCOMPARE(lab.state(grant), AssignmentState::agreed);
+        QVERIFY(plan->merged.at(0).same_bits(numbers));
+    }
+
+    void an_output_that_arrived_while_others_are_missing_is_complete() {
+        FakeLab lab;
+        const auto plan = std::make_shared<FakePlan>(1);
+        plan->copies = 2;
+        lab.submit(plan, Policy::recompute);
+        LiveComputer& liar = lab.join();
+        const Grant grant = lab.take(liar)[0];
+        Result commitment = FakeLab::commitment(grant, FakeLab::honest(grant));
+        commitment.digests.push_back(tensor_digest(grant.key, FakeLab::lie(grant)));
+        lab.tell(liar, commitment);
+        const auto place = lab.desk.find_upload(liar, commitment.digests[0]);
+        QVERIFY(place);
+        QCOMPARE(lab.desk.take_upload(liar, *place, {FakeLab::honest(grant), nullptr}), std::string());
+        QVERIFY(lab.desk.find_upload(liar, commitment.digests[0])->complete);
+        QVERIFY(!lab.desk.take_upload(liar, *place, {FakeLab::honest(grant), nullptr}).empty());
+        QVERIFY(!lab.desk.find_upload(liar, commitment.digests[1])->complete);
+    }
+
   private:
     static std::set<AssignmentId> ids(const std::vector<Grant>& grants) {
         std::set<AssignmentId> all;

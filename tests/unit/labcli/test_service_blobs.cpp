@@ -247,6 +247,20 @@ class TestServiceBlobs : public QObject {
         QVERIFY(expected.took(random_));
     }
 
+    void an_upload_that_is_no_longer_wanted_ends_with_its_next_bytes() {
+        auto slow = lab_.contributor();
+        const Expected expected = expect_upload(random_.size());
+        slow.client().connect();
+        slow.client().send("PUT " + path(expected.digest, 0) + " HTTP/1.1\r\nHost: lab\r\n" +
+                           slow.authorization() + "Content-Length: " + std::to_string(random_.size()) +
+                           "\r\n\r\n");
+        slow.client().send(raw_leaf(std::span(random_).first(mebibyte)));
+        QTRY_COMPARE(expected.upload.held.load(), uint64_t{1});
+        expected.upload.wanted = false;
+        slow.client().send("x");
+        QCOMPARE(slow.client().receive().status, 409);
+    }
+
     void one_address_gets_a_quarter_of_the_transfers() {
         LabAtTest lab;
         lab.limits.transfers = 4;
