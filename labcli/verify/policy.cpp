@@ -24,7 +24,26 @@ constexpr Row rows[] = {
 // 2^-20.
 const double integer_check_escape = std::ldexp(1.0, -20);
 
+std::string with_separators(uint64_t number) {
+    std::string digits = std::to_string(number);
+    for (size_t place = digits.size(); place > 3; place -= 3) digits.insert(place - 3, ",");
+    return digits;
+}
+
 }  // namespace
+
+std::string rate_text(double probability) {
+    if (!(probability > 0)) return "never";
+    if (probability >= 1) return "always";
+    const double tries = 1 / probability;
+    if (tries >= 1e18) return "less than 1 in " + with_separators(1'000'000'000'000'000'000);
+    // 0.1 · 0.1 is a little more than 0.01 in binary, and not meant to be.
+    const double unit = std::pow(10.0, std::floor(std::log10(tries)));
+    const double round_number = std::round(tries / unit) * unit;
+    constexpr double rounding = 1e-9;
+    const bool meant = std::abs(round_number / tries - 1) < rounding;
+    return "1 in " + with_separators(static_cast<uint64_t>(meant ? round_number : std::floor(tries)));
+}
 
 std::string_view name_of(Policy policy) {
     if (policy == Policy::automatic) return "auto";  // `auto` is a keyword
@@ -55,19 +74,19 @@ double wrong_result_probability(Policy policy, uint64_t replicas, bool integers)
 std::string promise_text(Policy policy, uint64_t replicas, bool integers) {
     switch (policy) {
         case Policy::recompute:
-            return "every bit is right: each task was computed a second time by the lab or a machine it "
-                   "trusts";
+            return "every bit is right: each task is computed again by the lab or by a machine that it "
+                   "trusts; "
+                   "what such a machine computed itself is taken as it is";
         case Policy::product:
-            return integers ? fmt::format(
-                                  "every bit is right; a wrong task passes with probability at most {:.1e}",
-                                  integer_check_escape)
+            return integers ? fmt::format("every bit is right; a wrong task passes at most {} times",
+                                          rate_text(integer_check_escape))
                             : "errors are bounded, bits are not promised: see the bound delta in the report";
         case Policy::redundant:
             return fmt::format(
                 "every bit is right unless all {} volunteers of a task conspired; a group that holds a tenth "
                 "of the work "
-                "succeeds in {:.0e} of its tries",
-                replicas, wrong_result_probability(policy, replicas, integers));
+                "succeeds {} times",
+                replicas, rate_text(wrong_result_probability(policy, replicas, integers)));
         case Policy::automatic:
             break;
     }
@@ -86,13 +105,14 @@ void expect_promise(Policy policy, uint64_t replicas, bool integers, double max_
     uint64_t needed = default_replicas;
     while (needed <= largest_replicas && !keeps_promise(Policy::redundant, needed, integers, max_wrong))
         ++needed;
-    throw Error(ErrorKind::usage,
-                "expected a wrong result with probability at most {:g}, found that policy {} promises {:g}; "
-                "use --verify recompute"
-                "{}",
-                max_wrong, name_of(policy), promised,
-                needed <= largest_replicas ? fmt::format(", or --verify redundant --replicas {}", needed)
-                                           : std::string());
+    throw Error(
+        ErrorKind::usage,
+        "expected a wrong result at most with probability {:g} ({}), found that policy {} promises {:g} "
+        "({}); use --verify recompute"
+        "{}",
+        max_wrong, rate_text(max_wrong), name_of(policy), promised, rate_text(promised),
+        needed <= largest_replicas ? fmt::format(", or --verify redundant --replicas {}", needed)
+                                   : std::string());
 }
 
 }  // namespace goblin::lab

@@ -41,6 +41,8 @@ inline constexpr double assumed_conspiring_share = 0.1;
 
 // An upper bound on the probability that a wrong result is accepted, by policy.
 double wrong_result_probability(Policy policy, uint64_t replicas, bool integers);
+// "1 in 100", rounded to what is still promised; "never", "always".
+std::string rate_text(double probability);
 // What is promised, in one sentence for people.
 std::string promise_text(Policy policy, uint64_t replicas, bool integers);
 bool keeps_promise(Policy policy, uint64_t replicas, bool integers, double max_wrong);

@@ -38,6 +38,13 @@ class TestPolicy : public QObject {
         QCOMPARE(wrong_result_probability(Policy::recompute, 2, false), 0.0);
     }
 
+    void a_trusted_machines_own_results_are_told_to_be_taken_as_they_are() {
+        const std::string promise = promise_text(Policy::recompute, 2, false);
+        QVERIFY2(promise.find("machine that it trusts") != std::string::npos &&
+                     promise.find("taken as it is") != std::string::npos,
+                 promise.c_str());
+    }
+
     void the_product_check_promises_bits_of_integers_only() {
         QVERIFY(wrong_result_probability(Policy::product, 2, true) < 1e-6);
         QCOMPARE(wrong_result_probability(Policy::product, 2, false), 1.0);
@@ -45,9 +52,22 @@ class TestPolicy : public QObject {
         QVERIFY(promise_text(Policy::product, 2, true).find("every bit is right") != std::string::npos);
     }
 
+    void rates_are_told_as_people_say_them() {
+        const std::pair<double, std::string> rates[] = {{0, "never"},
+                                                        {1, "always"},
+                                                        {0.5, "1 in 2"},
+                                                        {0.3, "1 in 3"},
+                                                        {0.1 * 0.1, "1 in 100"},
+                                                        {1e-6, "1 in 1,000,000"},
+                                                        {std::ldexp(1.0, -20), "1 in 1,048,576"},
+                                                        {1e-16, "1 in 10,000,000,000,000,000"},
+                                                        {1e-300, "less than 1 in 1,000,000,000,000,000,000"}};
+        for (const auto& [probability, text] : rates) QCOMPARE(rate_text(probability), text);
+    }
+
     void what_is_printed_for_redundant_is_the_rate_that_is_computed() {
-        QVERIFY(promise_text(Policy::redundant, 2, false).find("1e-02") != std::string::npos);
-        QVERIFY(promise_text(Policy::redundant, 6, false).find("1e-06") != std::string::npos);
+        QVERIFY(promise_text(Policy::redundant, 2, false).find("1 in 100 times") != std::string::npos);
+        QVERIFY(promise_text(Policy::redundant, 6, false).find("1 in 1,000,000 times") != std::string::npos);
         QVERIFY(promise_text(Policy::redundant, 3, false).find("3 volunteers") != std::string::npos);
     }
 
