@@ -44,6 +44,10 @@ CREATE TABLE event(
   id INTEGER PRIMARY KEY, job INTEGER NOT NULL, at INTEGER NOT NULL, text TEXT NOT NULL) STRICT;
 CREATE INDEX event_of_job ON event(job);
 )",
+    // The few that `node show` tells about: disagreed and failed.
+    R"(
+CREATE INDEX assignment_blamed ON assignment(computer) WHERE state IN (4,7);
+)",
 };
 
 }  // namespace

@@ -39,13 +39,15 @@ class Store final : public Journal {
     // Verified results by volunteer.
     std::unordered_map<VolunteerId, uint64_t> agreed_results(JobId job);
     AssignmentNumber next_assignment_number();
-    // An assignment by its number, for answers to late repetitions.
+    // An assignment by its number, for answers to late repetitions: as it ended, though that may not be on
+    // disk yet.
     std::optional<Assignment> assignment(AssignmentNumber number);
     // Who got what, what came back, verdicts and reasons, oldest first; at most `most` lines, the last ones.
     std::vector<HistoryLine> history(JobId job, uint64_t most);
 
     // Assignments of this computer that ended in disagreement or failed, newest first.
     std::vector<HistoryLine> disagreements(ComputerId computer, uint64_t most);
+    static const std::string& disagreements_query();
 
     // The changes of one turn are kept together.
     void end_turn();
@@ -69,12 +71,15 @@ class Store final : public Journal {
         std::vector<std::shared_ptr<Syncable>> files;
         std::unordered_map<VolunteerId, Volunteer>
             volunteers;  // the last of several changes in a turn is enough
+        std::vector<AssignmentNumber> ended;
     };
 
     std::filesystem::path path_;
     Database read_database_;  // the scheduling thread's own connection
     Database write_database_;
     Turn turn_;
+    std::mutex ending_mutex_;
+    std::unordered_map<AssignmentNumber, Assignment> ending_;  // over, and not yet on disk
     Writer writer_;
 };
 

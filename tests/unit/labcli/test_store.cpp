@@ -183,6 +183,32 @@ class TestStore : public QObject {
         QCOMPARE(store.history(1, 2).size(), size_t{2});
     }
 
+    void the_end_of_an_assignment_is_known_before_it_is_on_disk() {
+        Store store = open();
+        store.assignment_issued(an_assignment(1));
+        wait_for(store);
+        Assignment assignment = an_assignment(1);
+        assignment.digests = {sha256(Bytes{1})};
+        assignment.state = AssignmentState::agreed;
+        store.assignment_changed(assignment);
+        QVERIFY(store.assignment(1)->state == AssignmentState::agreed);
+        QCOMPARE(store.assignment(1)->digests, assignment.digests);
+        wait_for(store);
+        QVERIFY(store.assignment(1)->state == AssignmentState::agreed);
+    }
+
+    void what_a_computer_is_blamed_for_is_found_without_going_through_all_assignments() {
+        { const Store store = open(); }
+        Database raw(database());
+        const std::string explain = "EXPLAIN QUERY PLAN " + Store::disagreements_query();
+        Statement plan = raw.statement(explain.c_str());
+        plan.bind(uint64_t{7}).bind(uint64_t{100});
+        std::string text;
+        while (plan.step()) text += plan.text(3) + "\n";
+        QVERIFY2(text.find("USING INDEX assignment_blamed (computer=?)") != std::string::npos, text.c_str());
+        QVERIFY2(text.find("TEMP B-TREE") == std::string::npos, text.c_str());
+    }
+
     void a_deleted_job_leaves_nothing() {
         Store store = open();
         store.job(a_job(1));
