@@ -8,11 +8,11 @@
 #include <chrono>
 #include <fstream>
 
-#include "app/worker/plain_text.hpp"
-#include "app/worker/quantity.hpp"
 #include "core/engine/cpu/cpu_engine.hpp"
 #include "core/engine/self_test.hpp"
 #include "core/error.hpp"
+#include "core/work/plain_text.hpp"
+#include "core/work/quantity.hpp"
 
 namespace goblin::worker {
 

@@ -5,9 +5,9 @@
 #include <cassert>
 #include <cstring>
 
-#include "app/worker/quantity.hpp"
 #include "core/error.hpp"
 #include "core/graph/checked.hpp"
+#include "core/work/quantity.hpp"
 
 namespace goblin::worker {
 

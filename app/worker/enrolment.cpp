@@ -2,7 +2,7 @@
 #include "app/worker/enrolment.hpp"
 
 #include "app/worker/lab_request.hpp"
-#include "app/worker/plain_text.hpp"
+#include "core/work/plain_text.hpp"
 
 namespace goblin::worker {
 

@@ -3,9 +3,9 @@
 
 #include <charconv>
 
-#include "app/worker/plain_text.hpp"
 #include "core/error.hpp"
 #include "core/work/exchange.hpp"
+#include "core/work/plain_text.hpp"
 
 namespace goblin::worker {
 

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "app/worker/plain_text.hpp"
-#include "app/worker/quantity.hpp"
 #include "core/graph/checked.hpp"
+#include "core/work/plain_text.hpp"
+#include "core/work/quantity.hpp"
 
 namespace goblin::worker {
 

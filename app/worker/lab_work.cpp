@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cassert>
 
-#include "app/worker/plain_text.hpp"
 #include "app/worker/private_file.hpp"
-#include "app/worker/quantity.hpp"
 #include "core/error.hpp"
 #include "core/graph/checked.hpp"
 #include "core/work/hex.hpp"
+#include "core/work/plain_text.hpp"
+#include "core/work/quantity.hpp"
 
 namespace goblin::worker {
 

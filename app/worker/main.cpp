@@ -12,11 +12,11 @@
 #include "app/worker/machine_limits.hpp"
 #include "app/worker/options.hpp"
 #include "app/worker/private_file.hpp"
-#include "app/worker/quantity.hpp"
 #include "app/worker/signals.hpp"
 #include "app/worker/worker.hpp"
 #include "core/error.hpp"
 #include "core/tensor/file.hpp"
+#include "core/work/quantity.hpp"
 
 namespace {
 

@@ -3,11 +3,11 @@
 
 #include <charconv>
 
-#include "app/worker/plain_text.hpp"
 #include "app/worker/private_file.hpp"
-#include "app/worker/quantity.hpp"
 #include "core/error.hpp"
 #include "core/work/limits.hpp"
+#include "core/work/plain_text.hpp"
+#include "core/work/quantity.hpp"
 
 namespace goblin::worker {
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <climits>
 
-#include "app/worker/plain_text.hpp"
-#include "app/worker/quantity.hpp"
 #include "core/error.hpp"
 #include "core/work/hex.hpp"
+#include "core/work/plain_text.hpp"
+#include "core/work/quantity.hpp"
 
 namespace goblin::worker {
 

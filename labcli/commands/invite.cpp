@@ -66,7 +66,7 @@ void add_invite(CLI::App& app, Session& session) {
         if (*list || *revoke) return;
         const nlohmann::json invitation =
             session.ask("invite.create", {{"uses", options->uses},
-                                          {"expires_ms", parse_duration_ms(options->expires)},
+                                          {"expires_ms", positive_duration_ms(options->expires)},
                                           {"trusted", options->trusted},
                                           {"host", options->host.empty() ? this_host() : options->host}});
         session.print(invitation, invitation["link"].get<std::string>());

@@ -66,7 +66,7 @@ void add_job(CLI::App& app, Session& session) {
         s.print(status, progress_text(status));
     });
     add("watch", "follows a job until it is over; Ctrl-C detaches", [](Session& s, const JobOptions& o) {
-        s.exit_code = watch_job(s, o.id, o.timeout.empty() ? 0 : parse_duration_ms(o.timeout));
+        s.exit_code = watch_job(s, o.id, o.timeout.empty() ? 0 : positive_duration_ms(o.timeout));
     })->add_option("--timeout", options->timeout, "detach after so long, for example 10m");
     add("logs", "tells a job's history", [](Session& s, const JobOptions& o) { logs(s, o); })
         ->add_option("--most", options->most, "how many lines at most, the last ones")

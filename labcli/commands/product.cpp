@@ -72,7 +72,7 @@ void add_product(CLI::App& app, Session& session) {
                           {"verify", options->verify},
                           {"replicas", options->replicas}};
         if (options->max_wrong) arguments["max_wrong"] = *options->max_wrong;
-        const uint64_t timeout_ms = options->timeout.empty() ? 0 : parse_duration_ms(options->timeout);
+        const uint64_t timeout_ms = options->timeout.empty() ? 0 : positive_duration_ms(options->timeout);
         if (options->dry_run) {
             const json plan = session.ask("job.plan", arguments);
             session.print(plan, plan_text(plan));

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "core/work/plain_text.hpp"
 #include "labcli/admin/admin_server.hpp"
 #include "labcli/commands/commands.hpp"
 #include "labcli/node/admin_verbs.hpp"
@@ -45,12 +46,13 @@ class Log {
             "{} {:7} {}\n",
             time_text(
                 static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count())),
-            level_names[static_cast<size_t>(level)], text);
+            level_names[static_cast<size_t>(level)], plain_text(text, longest_line_bytes));
         const std::lock_guard lock(mutex_);
         std::fwrite(line.data(), 1, line.size(), stderr);
     }
 
   private:
+    static constexpr size_t longest_line_bytes = 4096;
     LogLevel lowest_;
     std::mutex mutex_;
 };

@@ -3,8 +3,8 @@
 
 #include <fmt/chrono.h>
 
-#include <charconv>
-
+#include "core/work/plain_text.hpp"
+#include "core/work/quantity.hpp"
 #include "labcli/admin/admin_client.hpp"
 #include "labcli/node/lab_directory.hpp"
 
@@ -33,28 +33,25 @@ nlohmann::json Session::ask(std::string_view verb, const nlohmann::json& argumen
 
 void Session::print(const nlohmann::json& document, const std::string& text) const {
     if (json)
-        fmt::print("{}\n", document.dump());
+        fmt::print("{}\n", json_line(document));
     else if (!text.empty())
-        fmt::print("{}\n", text);
+        fmt::print("{}\n", plain_lines(text));
+}
+
+std::string json_line(const nlohmann::json& document) {
+    return document.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
 void Session::note(const std::string& text) const {
-    if (!quiet) fmt::print(stderr, "{}\n", text);
+    if (!quiet) fmt::print(stderr, "{}\n", plain_lines(text));
 }
 
-uint64_t parse_duration_ms(const std::string& text) {
-    uint64_t count = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-    const std::string unit(end, text.data() + text.size());
-    const uint64_t unit_ms = unit.empty() || unit == "s" ? 1'000
-                             : unit == "m"               ? 60'000
-                             : unit == "h"               ? 3'600'000
-                             : unit == "d"               ? 86'400'000
-                                                         : 0;
+uint64_t positive_duration_ms(const std::string& text) {
+    const uint64_t duration_ms = parse_duration_ms(text);
     constexpr uint64_t longest_ms = uint64_t{3650} * 86'400'000;
-    if (error != std::errc{} || unit_ms == 0 || count == 0 || count > longest_ms / unit_ms)
-        throw Error(ErrorKind::usage, "expected a duration like 90s, 10m, 2h or 7d, found '{}'", text);
-    return count * unit_ms;
+    if (duration_ms == 0 || duration_ms > longest_ms)
+        throw Error(ErrorKind::usage, "expected a duration from 1ms to 3650d, found '{}'", text);
+    return duration_ms;
 }
 
 namespace {

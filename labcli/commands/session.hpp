@@ -30,8 +30,11 @@ struct Session {
     void note(const std::string& text) const;
 };
 
-// "90", "90s", "10m", "2h", "7d". Throws ErrorKind::usage.
-uint64_t parse_duration_ms(const std::string& text);
+// JSON in ASCII on one line: nothing in it steers a terminal, whatever its texts say.
+std::string json_line(const nlohmann::json& document);
+
+// A duration as in quantity.hpp, of up to ten years. Throws ErrorKind::usage.
+uint64_t positive_duration_ms(const std::string& text);
 
 // "1.2 GiB", "3.4 TFLOP", "2 min 5 s": for people; files and --json have plain numbers.
 std::string bytes_text(double bytes);

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <thread>
 
+#include "core/work/plain_text.hpp"
 #include "labcli/admin/admin_client.hpp"
 #include "labcli/node/lab_directory.hpp"
 
@@ -39,7 +40,8 @@ class ProgressLine {
         if (quiet_ || text == shown_) return;
         const auto now = steady_clock::now();
         if (!terminal_ && now - shown_at_ < plain_interval && !shown_.empty()) return;
-        fmt::print(stderr, "{}{}{}", terminal_ ? "\r\x1b[K" : "", text, terminal_ ? "" : "\n");
+        fmt::print(stderr, "{}{}{}", terminal_ ? "\r\x1b[K" : "", plain_text(text, SIZE_MAX),
+                   terminal_ ? "" : "\n");
         std::fflush(stderr);
         shown_ = text;
         shown_at_ = now;
@@ -110,10 +112,15 @@ std::string report_text(const json& status) {
                             verification["rows_checked"].get<uint64_t>(),
                             verification["rows_recomputed"].get<uint64_t>());
     if (verification.contains("delta")) {
-        const json& delta = verification["delta"];  // null where nothing can be promised: infinity has no JSON
-        text += delta.is_number() ? fmt::format("\nbound delta: no element is off by more than {:.3g}, except with probability 1e-6",
-                                                delta.get<double>())
-                                  : std::string("\nbound delta: none can be promised for these operands; use --verify recompute");
+        const json& delta =
+            verification["delta"];  // null where nothing can be promised: infinity has no JSON
+        text += delta.is_number()
+                    ? fmt::format(
+                          "\nbound delta: no element is off by more than {:.3g}; a task that breaks this "
+                          "passes at most 1 in 1,000,000 times",
+                          delta.get<double>())
+                    : std::string(
+                          "\nbound delta: none can be promised for these operands; use --verify recompute");
     }
     if (const auto disputes = verification["disputes"].get<uint64_t>(); disputes > 0)
         text += fmt::format("\nwrong or disputed results found and kept out: {} (goblin-lab job logs {})",

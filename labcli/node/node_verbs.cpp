@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/work/base64url.hpp"
+#include "core/work/plain_text.hpp"
 
 namespace goblin::lab {
 

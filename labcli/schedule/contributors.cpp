@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/work/identity.hpp"
+#include "core/work/plain_text.hpp"
 
 namespace goblin::lab {
 
@@ -25,45 +26,7 @@ std::array<uint8_t, 8> bytes_of(uint64_t value) {
     return bytes;
 }
 
-// Characters that show nothing but change what is around them: control characters, marks and overrides of
-// direction, line and paragraph separators, joiners, tags.
-struct CodePoints {
-    uint32_t first;
-    uint32_t last;
-};
-constexpr CodePoints invisible[] = {{0x0, 0x1f},      {0x7f, 0x9f},     {0xad, 0xad},      {0x61c, 0x61c},
-                                    {0x180e, 0x180e}, {0x200b, 0x200f}, {0x2028, 0x202e},  {0x2060, 0x206f},
-                                    {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe0fff}};
-
-bool is_invisible(uint32_t point) {
-    return std::any_of(std::begin(invisible), std::end(invisible), [point](const CodePoints& range) {
-        return range.first <= point && point <= range.last;
-    });
-}
-
-// Of one character in UTF-8, which messages are checked to be.
-uint32_t code_point(const std::string& character) {
-    const auto first = static_cast<uint8_t>(character[0]);
-    uint32_t point = character.size() == 1 ? first : first & (0x7fu >> character.size());
-    for (size_t i = 1; i < character.size(); ++i)
-        point = point << 6 | (static_cast<uint8_t>(character[i]) & 0x3fu);
-    return point;
-}
-
 }  // namespace
-
-std::string printable_name(const std::string& name) {
-    std::string printable;
-    uint64_t characters = 0;
-    for (size_t i = 0; i < name.size() && characters < limits::name_characters; ++characters) {
-        const auto first = static_cast<uint8_t>(name[i]);
-        const size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-        const std::string character = name.substr(i, length);
-        printable += is_invisible(code_point(character)) ? "?" : character;
-        i += length;
-    }
-    return printable.empty() ? "unnamed" : printable;
-}
 
 void Contributors::load(std::vector<Invitation> invitations, std::vector<Volunteer> volunteers,
                         std::vector<Computer> computers) {

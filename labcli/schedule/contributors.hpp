@@ -66,7 +66,4 @@ class Contributors {
     std::unordered_map<std::string, Attempts> wrong_tokens_;  // by network
 };
 
-// At most limits::name_characters printable characters; everything else is replaced. Never part of a path.
-std::string printable_name(const std::string& name);
-
 }  // namespace goblin::lab

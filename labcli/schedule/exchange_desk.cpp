@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/work/plain_text.hpp"
 
 namespace goblin::lab {
 
@@ -196,7 +197,7 @@ Receipt ExchangeDesk::take_data(Assignment& assignment, Result& result) {
 }
 
 Receipt ExchangeDesk::take_end(Assignment& assignment, Result& result) {
-    const std::string reason = printable_name(result.reason);
+    const std::string reason = plain_text(result.reason);
     drop_claim(assignment);
     if (result.kind == ResultKind::failed) {
         if (Job* const job = board_.find_running(assignment.job)) {

@@ -1,6 +1,7 @@
 // Invitations, enrolments, names: who may join, and what is said to who may not.
 #include <QTest>
 
+#include "core/work/plain_text.hpp"
 #include "fake_lab.hpp"
 
 namespace goblin::lab {

@@ -1,4 +1,4 @@
-// What people read and write: options, sizes, durations, log lines, a lab's words.
+// What people read and write: options, log lines, a lab's refusals.
 #include <QTemporaryDir>
 #include <QtTest>
 #include <fstream>
@@ -6,8 +6,6 @@
 #include "app/worker/lab_refusal.hpp"
 #include "app/worker/log.hpp"
 #include "app/worker/options.hpp"
-#include "app/worker/plain_text.hpp"
-#include "app/worker/quantity.hpp"
 #include "core/work/exchange.hpp"
 #include "tests/support/error_of.hpp"
 
@@ -76,33 +74,6 @@ class TestWorkerTexts : public QObject {
                                  "--disk", "--no-gpu", "--finish", "--max-idle", "--max-lifetime",
                                  "--ephemeral", "--json", "--log-level", "devices", "selftest"})
             QVERIFY2(help_text().find(name) != std::string::npos, name);
-    }
-
-    void durations_and_sizes() {
-        QCOMPARE(parse_duration_ms("500ms"), uint64_t{500});
-        QCOMPARE(parse_duration_ms("55m"), uint64_t{3'300'000});
-        QCOMPARE(parse_duration_ms("7d"), uint64_t{604'800'000});
-        QCOMPARE(parse_size_bytes("1000"), uint64_t{1000});
-        QCOMPARE(parse_size_bytes("2GB"), uint64_t{2'000'000'000});
-        for (const char* text :
-             {"", "m", "-1s", "1.5h", "10", "10 s", "10S", "99999999999999999999d", "9999999999999d"})
-            VERIFY_REFUSED(parse_duration_ms(text), "expected a duration");
-        for (const char* text : {"", "GiB", "-1", "1gib", "0x10", "99999999999TiB"})
-            VERIFY_REFUSED(parse_size_bytes(text), "expected a size");
-        QCOMPARE(size_text(12), std::string("12 bytes"));
-        QCOMPARE(size_text(uint64_t{7} << 29), std::string("3.5 GiB"));
-        QCOMPARE(duration_text(1500), std::string("1.5 s"));
-        QCOMPARE(duration_text(720'000), std::string("12 min"));
-    }
-
-    void a_labs_words_become_plain_text() {
-        QCOMPARE(plain_text("products of 3 × 4 <b>bold</b>"), std::string("products of 3 × 4 <b>bold</b>"));
-        QCOMPARE(plain_text("a\x1b[2Jb\r\n\tc"), std::string("a\\x1b[2Jb\\x0d\\x0a\\x09c"));
-        QCOMPARE(plain_text(std::string_view("a\0b", 3)), std::string("a\\x00b"));
-        QCOMPARE(plain_text("abc\u202ecod.exe"), std::string("abc\\u202ecod.exe"));
-        QCOMPARE(plain_text("a\u200bb\u0085c"), std::string("a\\u200bb\\x85c"));
-        QCOMPARE(plain_text("bad \xff utf \xe4"), std::string("bad \\xff utf \\xe4"));
-        QCOMPARE(plain_text(std::string(1000, 'x'), 10), std::string(10, 'x') + "…");
     }
 
     void log_lines_have_time_level_and_text_and_repeats_are_counted() {

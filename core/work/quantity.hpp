@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace goblin::worker {
+namespace goblin {
 
 // "500ms", "10s", "55m", "8h", "7d". Throws ErrorKind::usage.
 uint64_t parse_duration_ms(std::string_view text);
@@ -16,4 +16,4 @@ std::string size_text(uint64_t bytes);
 // "1.5 s", "12 min"
 std::string duration_text(uint64_t ms);
 
-}  // namespace goblin::worker
+}  // namespace goblin

@@ -1,5 +1,5 @@
 // Reads and writes durations and sizes, by one table of units each.
-#include "app/worker/quantity.hpp"
+#include "core/work/quantity.hpp"
 
 #include <charconv>
 #include <span>
@@ -7,7 +7,7 @@
 #include "core/error.hpp"
 #include "core/graph/checked.hpp"
 
-namespace goblin::worker {
+namespace goblin {
 
 namespace {
 
@@ -68,4 +68,4 @@ std::string duration_text(uint64_t ms) {
     return fmt::format("{:.3g} h", static_cast<double>(ms) / 3.6e6);
 }
 
-}  // namespace goblin::worker
+}  // namespace goblin
