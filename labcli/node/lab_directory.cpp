@@ -13,6 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/work/limits.hpp"
+#include "core/work/plain_text.hpp"
 
 namespace goblin::lab {
 
@@ -67,7 +69,33 @@ fs::path LabDirectory::choose(const std::string& path) {
     return fs::absolute(variable != nullptr && *variable != '\0' ? variable : "goblin-lab");
 }
 
+void expect_usable(const LabSettings& settings, ErrorKind kind, const std::string& where) {
+    struct Text {
+        const char* name;
+        const std::string& value;
+        size_t shortest;
+        uint64_t most_bytes;
+    };
+    const Text texts[] = {{"name", settings.name, 1, limits::text_bytes},
+                          {"computes", settings.computes, 0, limits::text_bytes},
+                          {"contact", settings.contact, 0, limits::text_bytes}};
+    for (const Text& text : texts) {
+        if (text.value.size() < text.shortest || text.value.size() > text.most_bytes)
+            throw Error(kind, "{}{}: expected {} to {} bytes, found {}; choose another text", where,
+                        text.name, text.shortest, text.most_bytes, text.value.size());
+        if (!is_plain(text.value))
+            throw Error(kind,
+                        "{}{}: expected plain text in UTF-8 without control or invisible characters, "
+                        "found '{}'",
+                        where, text.name, plain_text(text.value));
+    }
+    if (printable_name(settings.name) != settings.name)
+        throw Error(kind, "{}name: expected at most {} characters, found more; choose a shorter name", where,
+                    limits::name_characters);
+}
+
 void LabDirectory::create(const fs::path& path, const LabSettings& settings) {
+    expect_usable(settings, ErrorKind::usage, "--");
     if (fs::exists(path / settings_file))
         throw Error(ErrorKind::usage,
                     "{}: expected no lab there yet, found one; choose another directory or use this one",
@@ -115,6 +143,7 @@ LabSettings LabDirectory::settings() const {
         throw Error(ErrorKind::input, "{}: expected settings of the right types, found: {}",
                     (path_ / settings_file).string(), error.what());
     }
+    expect_usable(settings, ErrorKind::input, (path_ / settings_file).string() + ": ");
     return settings;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "core/error.hpp"
 #include "labcli/service/certificate.hpp"
 
 namespace goblin::lab {
@@ -17,6 +18,9 @@ struct LabSettings {
     bool approve_by_hand = false;
     bool spread_over_networks = true;
 };
+// Throws with the name of the setting that is too long for a message to contributors, or that isn't plain
+// text.
+void expect_usable(const LabSettings& settings, ErrorKind kind, const std::string& where);
 
 class LabDirectory {
   public:
@@ -24,7 +28,7 @@ class LabDirectory {
     static std::filesystem::path choose(const std::string& path);
 
     // Makes the folder (0700), key, certificate and settings. Throws ErrorKind::usage when a lab is there
-    // already.
+    // already, or the settings can't be used.
     static void create(const std::filesystem::path& path, const LabSettings& settings);
 
     // Throws ErrorKind::usage when there is no lab.
@@ -33,6 +37,7 @@ class LabDirectory {
     const std::filesystem::path& path() const { return path_; }
     std::filesystem::path database() const { return path_ / "lab.sqlite"; }
     std::filesystem::path admin_socket() const { return path_ / "admin.sock"; }
+    // Throws ErrorKind::input when they are not what they should be.
     LabSettings settings() const;
     LabCertificate certificate() const;
 
