@@ -16,9 +16,9 @@ struct JobKind {
     // Checks a submission's arguments, looks at its inputs and fixes how it is split: the specification that
     // is stored and that open() takes. Throws ErrorKind::usage or ErrorKind::input.
     nlohmann::json (*plan)(const nlohmann::json& arguments, const Capacity& capacity);
-    // The plan of a stored specification; its output is created when `fresh`, else taken up where it was
-    // left.
-    std::shared_ptr<Plan> (*open)(const nlohmann::json& specification, bool fresh);
+    // The plan of a specification; when `fresh` its output is created, and noted in the specification, else
+    // taken up where it was left.
+    std::shared_ptr<Plan> (*open)(nlohmann::json& specification, bool fresh);
     // The same without touching any output: for `--dry-run`.
     PlanSummary (*summarize)(const nlohmann::json& specification);
     // Removes the unfinished output of a job that can't be taken up any more, because open() threw.

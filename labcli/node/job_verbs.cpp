@@ -104,7 +104,7 @@ json job_plan(LabNode& node, const json& arguments) {
 }
 
 json job_submit(LabNode& node, const json& arguments) {
-    const Submission submission = plan_submission(node, arguments);
+    Submission submission = plan_submission(node, arguments);
     constexpr uint64_t most_tasks = uint64_t{1} << 27;
     if (submission.summary.tasks > most_tasks)
         throw Error(ErrorKind::usage, "expected at most {} tasks, found {}; take larger tiles", most_tasks,

@@ -121,7 +121,7 @@ void LabNode::take_up_jobs() {
         }
         const JobId id = job.id;
         const JobKind& kind = job_kind(job.kind);
-        const nlohmann::json specification = nlohmann::json::parse(job.specification);
+        nlohmann::json specification = nlohmann::json::parse(job.specification);
         try {
             auto plan = kind.open(specification, false);
             settings_.log(LogLevel::info, fmt::format("job {}: taken up where it was left", id));

@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/graph/checked.hpp"
+#include "core/tensor/file.hpp"
 #include "core/tensor/npy_reader.hpp"
 #include "core/tensor/npy_writer.hpp"
 #include "core/work/hex.hpp"
@@ -26,6 +27,11 @@ using std::filesystem::path;
 
 json json_of(const FileIdentity& identity) {
     return {identity.device, identity.inode, identity.size_bytes, identity.mtime_ns, identity.ctime_ns};
+}
+
+// What stays the same when a file gets another name.
+json file_of(const FileIdentity& identity) {
+    return {identity.device, identity.inode};
 }
 
 FileIdentity identity_of_json(const json& stored) {
@@ -133,7 +139,7 @@ class PanelMatrix final : public MatrixSource {
 
 class ProductPlan final : public Plan {
   public:
-    ProductPlan(const json& specification, bool fresh)
+    ProductPlan(json& specification, bool fresh)
         : layout_(specification),
           a_(reopen_operand(specification, "a")),
           b_(reopen_operand(specification, "b")),
@@ -143,9 +149,12 @@ class ProductPlan final : public Plan {
             specification.at("overwrite").get<bool>() ? Existing::replace : Existing::refuse;
         if (fresh) {
             output_ = NpyWriter::create(target_, tag, layout_.output(), existing);
+            specification["output_file"] = file_of(output_->identity());
         } else {
             output_ = NpyWriter::resume(target_, tag, layout_.output(), existing);
-            complete_ = !output_ && std::filesystem::exists(target_);
+            // The file that is there must be this job's own: one to be replaced has another inode.
+            complete_ = !output_ && std::filesystem::exists(target_) &&
+                        file_of(File::open_to_read(target_).identity()) == specification.at("output_file");
             if (!output_ && !complete_)
                 throw Error(ErrorKind::io,
                             "{}: expected the unfinished output of this job beside it, found none; submit "
@@ -306,7 +315,7 @@ json plan_product(const json& arguments, const Capacity& capacity) {
             {"tag", to_hex(random_bytes<FixedBytes<8>>())}};
 }
 
-std::shared_ptr<Plan> open_product(const json& specification, bool fresh) {
+std::shared_ptr<Plan> open_product(json& specification, bool fresh) {
     return std::make_shared<ProductPlan>(specification, fresh);
 }
 

@@ -12,7 +12,7 @@ namespace goblin::lab {
 // Arguments: a, b, output (absolute paths), overwrite (bool), tile ("ROWSxCOLS" or empty: chosen by
 // capacity).
 nlohmann::json plan_product(const nlohmann::json& arguments, const Capacity& capacity);
-std::shared_ptr<Plan> open_product(const nlohmann::json& specification, bool fresh);
+std::shared_ptr<Plan> open_product(nlohmann::json& specification, bool fresh);
 PlanSummary summarize_product(const nlohmann::json& specification);
 void discard_product(const nlohmann::json& specification);
 
