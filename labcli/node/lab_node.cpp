@@ -122,21 +122,19 @@ void LabNode::take_up_jobs() {
         const JobId id = job.id;
         const JobKind& kind = job_kind(job.kind);
         nlohmann::json specification = nlohmann::json::parse(job.specification);
+        JobBoard::Past past{store_.accepted_tasks(id), store_.open_assignments(id),
+                            store_.agreed_results(id)};
+        std::shared_ptr<Plan> plan;
         try {
-            auto plan = kind.open(specification, false);
-            settings_.log(LogLevel::info, fmt::format("job {}: taken up where it was left", id));
-            board_.add(std::move(job), std::move(plan),
-                       {store_.accepted_tasks(id), store_.open_assignments(id), store_.agreed_results(id)});
+            plan = kind.open(specification, false);
         } catch (const std::exception& error) {
             settings_.log(LogLevel::error, fmt::format("job {}: {}", id, error.what()));
-            job.state = JobState::failed;
-            job.reason = error.what();
-            job.ended_at_ms = environment_.wall_ms();
-            store_.job(job);
-            store_.event(id, fmt::format("failed: {}", job.reason));
-            board_.add_ended(std::move(job));
+            board_.add_broken(std::move(job), kind.summarize(specification), std::move(past), error.what());
             discard(kind, specification);
+            continue;
         }
+        settings_.log(LogLevel::info, fmt::format("job {}: taken up where it was left", id));
+        board_.add(std::move(job), std::move(plan), std::move(past));
     }
 }
 

@@ -26,7 +26,7 @@ json json_of(LabNode::Parts& parts, const LiveComputer& computer) {
         {"membership", std::string(name_of(volunteer.state == MemberState::approved ? computer.record.state
                                                                                     : volunteer.state))},
         {"trusted", volunteer.trusted},
-        {"state", why_not.empty() ? computer.state : why_not},
+        {"state", why_not.empty() ? computer.state_text(parts.environment.now_ms()) : why_not},
         {"seen_s", seen_s},
         {"open_assignments", computer.open.size()},
         {"speed_flops", computer.record.speed_flops},

@@ -21,7 +21,7 @@ uint64_t inline_bytes(const Grant& grant) {
 bool Dispatcher::has_work() const {
     return std::any_of(board_.jobs().begin(), board_.jobs().end(), [](const auto& entry) {
         const Job& job = entry.second;
-        return job.record.state == JobState::running && job.queue.fresh() + job.queue.window() > 0;
+        return !is_over(job.record.state) && job.queue.fresh() + job.queue.window() > 0;
     });
 }
 
@@ -70,6 +70,7 @@ bool Dispatcher::grant_one(LiveComputer& computer, Job& job, uint64_t quota, std
     const std::optional<TaskNumber> number = choose(computer, job, quota);
     if (!number) return false;
     job.starved_since_ms = 0;
+    board_.begin(job);
     OpenTask& task = *job.queue.find(*number);
     if (task.claims.empty()) job.queue.begin(task, computer.record.volunteer);
     const Assignment& assignment = book_.issue(computer, job, task);
@@ -90,7 +91,7 @@ void Dispatcher::grant(LiveComputer& computer, std::vector<Grant>& tasks) {
     uint64_t bytes = 0;
     for (const Grant& again : tasks) bytes += inline_bytes(again);
     for (auto& [id, job] : board_.jobs()) {
-        if (job.record.state != JobState::running) continue;
+        if (is_over(job.record.state)) continue;
         draw_.draw(job);
         while (tasks.size() < computer.wanted_tasks && computer.uncommitted < quota &&
                computer.open.size() < limits::open_assignments &&

@@ -38,6 +38,15 @@ struct Job {
           accepted_at_start(accepted.size()),
           has_floats(summary.has_floats) {}
 
+    // One that can't be opened any more.
+    Job(JobRecord stored, PlanSummary known, const std::vector<TaskNumber>& accepted, uint64_t now_ms)
+        : record(std::move(stored)),
+          summary(std::move(known)),
+          queue(summary.tasks, accepted),
+          started_ms(now_ms),
+          accepted_at_start(accepted.size()),
+          has_floats(summary.has_floats) {}
+
     // One that is over.
     explicit Job(JobRecord stored) : record(std::move(stored)), queue(0, {}) {}
 

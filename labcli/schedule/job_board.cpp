@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/work/quantity.hpp"
 #include "labcli/schedule/job_report.hpp"
 
 namespace goblin::lab {
@@ -56,13 +57,12 @@ Job* JobBoard::find(JobId id) {
 
 Job* JobBoard::find_running(JobId id) {
     Job* const job = find(id);
-    return job != nullptr && job->record.state == JobState::running ? job : nullptr;
+    return job != nullptr && !is_over(job->record.state) ? job : nullptr;
 }
 
 void JobBoard::add(JobRecord record, std::shared_ptr<Plan> plan, Past past) {
     const JobId id = record.id;
     last_id_ = std::max(last_id_, id);
-    record.state = JobState::running;
     Job& job = jobs_.try_emplace(id, std::move(record), std::move(plan), past.accepted, environment_.now_ms())
                    .first->second;
     journal_.job(job.record);
@@ -78,6 +78,26 @@ void JobBoard::add_ended(JobRecord record) {
     jobs_.try_emplace(id, std::move(record));
 }
 
+void JobBoard::add_broken(JobRecord record, PlanSummary summary, Past past, std::string reason) {
+    const JobId id = record.id;
+    last_id_ = std::max(last_id_, id);
+    Job& job =
+        jobs_.try_emplace(id, std::move(record), std::move(summary), past.accepted, environment_.now_ms())
+            .first->second;
+    job.agreed_results = std::move(past.agreed_results);
+    cancel_stored(std::move(past.open), "the job is over (failed)");
+    end(job, JobState::failed, std::move(reason));
+}
+
+// Assignments that the book never knew, because nobody can go on with them.
+void JobBoard::cancel_stored(std::vector<Assignment> open, const std::string& reason) {
+    for (Assignment& assignment : open) {
+        assignment.state = AssignmentState::cancelled;
+        assignment.reason = reason;
+        journal_.assignment_changed(assignment);
+    }
+}
+
 void JobBoard::restore_assignments(Job& job, std::vector<Assignment> open) {
     std::set<TaskNumber> numbers;
     for (const Assignment& assignment : open) numbers.insert(assignment.task);
@@ -86,9 +106,9 @@ void JobBoard::restore_assignments(Job& job, std::vector<Assignment> open) {
     auto restore = [this, id = job.record.id, open = std::move(open)](const PrepareAnswer& answer) {
         --restoring_;
         Job* const found = find_running(id);
-        if (found == nullptr) return;
-        if (!answer.error.empty()) {
-            end(*found, JobState::failed, answer.error);
+        if (found == nullptr || !answer.error.empty()) {
+            cancel_stored(open, "the job is over");
+            if (found != nullptr) end(*found, JobState::failed, answer.error);
             return;
         }
         for (const PreparedTask& prepared : answer.tasks) found->queue.reopen(prepared);
@@ -96,6 +116,8 @@ void JobBoard::restore_assignments(Job& job, std::vector<Assignment> open) {
             OpenTask* const task = found->queue.find(assignment.task);
             if (task != nullptr && contributors_.computer(assignment.computer) != nullptr)
                 book_.restore(assignment, *task);
+            else
+                cancel_stored({assignment}, "its computer or its task is gone");
         }
         found->preparing = false;
         evaluate_all(*found);
@@ -106,7 +128,7 @@ void JobBoard::restore_assignments(Job& job, std::vector<Assignment> open) {
 }
 
 void JobBoard::prepare(Job& job) {
-    if (job.preparing || job.record.state != JobState::running) return;
+    if (job.preparing || is_over(job.record.state)) return;
     if (job.queue.fresh() + job.queue.window() >= prepared_ahead || job.queue.unprepared() == 0) return;
     uint64_t task_bytes = 1;
     for (const SliceNumber slice : job.plan->slices(0))
@@ -147,8 +169,14 @@ void JobBoard::settle_policy(Job& job) {
                                promise_text(choice.resolved, choice.replicas, !job.has_floats)));
 }
 
+void JobBoard::begin(Job& job) {
+    if (job.record.state != JobState::queued) return;
+    job.record.state = JobState::running;
+    journal_.job(job.record);
+}
+
 void JobBoard::finish_if_complete(Job& job) {
-    if (!job.queue.complete() || job.finishing || job.record.state != JobState::running) return;
+    if (!job.queue.complete() || job.finishing || is_over(job.record.state)) return;
     job.finishing = true;
     workshop_.finish(job.plan, [this, id = job.record.id](const std::string& error) {
         Job* const found = find_running(id);
@@ -173,7 +201,7 @@ void JobBoard::end(Job& job, JobState state, std::string reason) {
         book_.cancel(*book_.find(id), fmt::format("the job is over ({})", name_of(state)));
     for (const auto& [number, task] : job.queue.open()) job.queue.find(number)->claims.clear();
     job.queue.close();
-    if (state != JobState::done) workshop_.discard(job.plan);
+    if (state != JobState::done && job.plan) workshop_.discard(job.plan);
     job.plan.reset();  // and with it its files
     journal_.event(job.record.id, job.record.reason.empty()
                                       ? std::string(name_of(state))
@@ -238,18 +266,39 @@ std::string JobBoard::reason_of(Job& job) {
     if (is_over(job.record.state)) return job.record.reason;
     if (!held_back_.empty()) return held_back_;
     if (job.finishing) return "writing the output's last bytes";
-    uint64_t connected = 0;
-    for (const auto& [id, computer] : contributors_.computers())
-        connected +=
-            computer.last_seen_ms != 0 && environment_.now_ms() - computer.last_seen_ms <= seen_recently_ms;
-    if (connected == 0) return "waiting for contributors: none is connected";
+    if (std::string reason = why_nobody_computes(); !reason.empty()) return reason;
     const uint64_t independent = independent_volunteers();
     if (independent == 0) return "waiting for a person to approve a volunteer (goblin-lab node list)";
     if (job.replicas() > independent && job.queue.fresh() == 0 && job.queue.unprepared() == 0)
         return fmt::format("waiting for {} more independent volunteers: each task needs {}",
                            job.replicas() - independent, job.replicas());
     if (book_.size() == 0 && job.preparing) return "reading the operands";
+    if (job.record.state == JobState::queued) return whose_turn_it_is(job);
     return "computing";
+}
+
+std::string JobBoard::why_nobody_computes() {
+    const uint64_t now_ms = environment_.now_ms();
+    uint64_t heard_ms = 0;
+    for (const auto& [id, computer] : contributors_.computers()) {
+        if (computer.is_connected(now_ms)) return {};
+        heard_ms = std::max(heard_ms, computer.last_seen_ms);
+    }
+    return heard_ms == 0
+               ? "waiting for contributors: none is connected"
+               : fmt::format("waiting for contributors: none is connected, the last was heard {} ago",
+                             duration_text(now_ms - heard_ms));
+}
+
+// Of a job of which nothing has been handed out.
+std::string JobBoard::whose_turn_it_is(const Job& job) {
+    for (const auto& [id, other] : jobs_) {
+        if (id >= job.record.id) break;
+        const size_t left = other.queue.fresh() + other.queue.window() + other.queue.unprepared();
+        if (!is_over(other.record.state) && left > 0)
+            return fmt::format("waiting for its turn: job {} comes first", id);
+    }
+    return "waiting for a contributor to ask for tasks";
 }
 
 void JobBoard::fall_back_to_recompute(Job& job) {
@@ -298,7 +347,7 @@ void JobBoard::tick() {
     // Who can recompute in the lab's stead has come or gone: what waits for that is looked at again.
     const bool trusted_changed = std::exchange(trusted_present_, presence().trusted) != presence().trusted;
     for (auto& [id, job] : jobs_) {
-        if (job.record.state != JobState::running) continue;
+        if (is_over(job.record.state)) continue;
         if (trusted_changed && job.record.choice.resolved == Policy::recompute) evaluate_all(job);
         fall_back_to_recompute(job);
         unstick(job);

@@ -24,6 +24,7 @@ class JobBoard {
     Judge& judge() { return judge_; }
     std::map<JobId, Job>& jobs() { return jobs_; }
     Job* find(JobId id);
+    // Null when it is over.
     Job* find_running(JobId id);
 
     // What is known of a job from before a restart.
@@ -36,6 +37,8 @@ class JobBoard {
     void add(JobRecord record, std::shared_ptr<Plan> plan, Past past);
     // One that was over before the lab node started.
     void add_ended(JobRecord record);
+    // One from before a restart that can't be opened any more: it fails, and what of it is open is cancelled.
+    void add_broken(JobRecord record, PlanSummary summary, Past past, std::string reason);
     // Whether open assignments of some job are still being taken up: until then nobody's results can be
     // judged.
     bool restoring() const { return restoring_ > 0; }
@@ -44,8 +47,10 @@ class JobBoard {
 
     // Keeps enough tasks prepared.
     void prepare(Job& job);
-    // Chooses what `auto` means, when the first task is handed out.
+    // Chooses what `auto` means, before the first task is handed out.
     void settle_policy(Job& job);
+    // A task was handed out: the job's turn has come.
+    void begin(Job& job);
     // Why the job isn't done yet, in one sentence for people.
     std::string reason_of(Job& job);
     JobId next_id() { return ++last_id_; }
@@ -63,6 +68,9 @@ class JobBoard {
   private:
     void take_prepared(JobId id, const PrepareAnswer& answer);
     void restore_assignments(Job& job, std::vector<Assignment> open);
+    void cancel_stored(std::vector<Assignment> open, const std::string& reason);
+    std::string why_nobody_computes();
+    std::string whose_turn_it_is(const Job& job);
     void finish_if_complete(Job& job);
     void fall_back_to_recompute(Job& job);
     void unstick(Job& job);

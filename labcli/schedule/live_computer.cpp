@@ -17,6 +17,9 @@ constexpr uint64_t largest_claimed_flops = uint64_t{2'000'000'000'000};
 constexpr uint64_t shortest_evidence_ms = 1'000;
 constexpr uint64_t first_pause_ms = 1'000;
 constexpr uint64_t longest_pause_ms = 600'000;
+// A computer that is there asks again when its exchange is answered, which takes exchange_wait_ms at most.
+constexpr uint64_t connected_ms = limits::exchange_wait_ms + 15'000;
+constexpr std::string_view stopping = "stopping";  // what goblin-worker says before it ends
 
 }  // namespace
 
@@ -64,6 +67,15 @@ void LiveComputer::hold_off(uint64_t now_ms) {
     if (waits(now_ms)) return;
     const uint64_t doublings = std::min<uint64_t>(ends_in_a_row++, 10);
     no_tasks_before_ms = now_ms + std::min(first_pause_ms << doublings, longest_pause_ms);
+}
+
+bool LiveComputer::is_connected(uint64_t now_ms) const {
+    return last_seen_ms != 0 && now_ms - last_seen_ms <= connected_ms && state != stopping;
+}
+
+std::string LiveComputer::state_text(uint64_t now_ms) const {
+    if (last_seen_ms == 0) return "not heard since the lab node started";
+    return is_connected(now_ms) || state == stopping ? state : "silent";
 }
 
 std::string network_of(const Peer& peer) {

@@ -61,6 +61,11 @@ struct LiveComputer {
     // changes: what ends at one time counts once.
     void hold_off(uint64_t now_ms);
     bool waits(uint64_t now_ms) const { return now_ms < no_tasks_before_ms; }
+
+    // Whether it has spoken lately, and not to say that it stops.
+    bool is_connected(uint64_t now_ms) const;
+    // What `node list` says it does.
+    std::string state_text(uint64_t now_ms) const;
 };
 
 // Replicas of a task never share a network: the /24 of an IPv4 address, the /48 of an IPv6 address; loopback:

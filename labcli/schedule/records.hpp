@@ -25,7 +25,7 @@ using AssignmentNumber = uint64_t;
 
 // Tables of states: the values are stored and never change.
 #define GOBLIN_MEMBER_STATES(X) X(pending, 0) X(approved, 1) X(banned, 2)
-#define GOBLIN_JOB_STATES(X) X(queued, 0) X(running, 1) X(paused, 2) X(done, 3) X(failed, 4) X(stopped, 5)
+#define GOBLIN_JOB_STATES(X) X(queued, 0) X(running, 1) X(done, 3) X(failed, 4) X(stopped, 5)
 #define GOBLIN_ASSIGNMENT_STATES(X) \
     X(issued, 0)                    \
     X(committed, 1)                 \

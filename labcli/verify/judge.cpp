@@ -57,7 +57,7 @@ Judge::Tally Judge::count(const OpenTask& task) {
 
 void Judge::evaluate(Job& job, TaskNumber number) {
     OpenTask* const task = job.queue.find(number);
-    if (task == nullptr || task->checking || job.record.state != JobState::running) return;
+    if (task == nullptr || task->checking || is_over(job.record.state)) return;
     if (task->failures >= failures_before_lab_computes) {
         compute_here(job, *task);
         return;

@@ -20,6 +20,10 @@ using lab::Json;
 constexpr int start_patience_ms = 60'000;
 constexpr int stop_patience_ms = 30'000;
 
+bool is_end(const Json& status) {
+    return status["state"] == "done" || status["state"] == "failed" || status["state"] == "stopped";
+}
+
 }  // namespace
 
 LabProcess::LabProcess() : LabProcess(Settings()) {}
@@ -128,12 +132,15 @@ Json LabProcess::job(uint64_t id) const {
     return ask("job.status", {{"id", id}});
 }
 
+bool LabProcess::is_over(uint64_t id) const {
+    return is_end(job(id));
+}
+
 Json LabProcess::wait_for_job(uint64_t id, int patience_ms) const {
     Json status;
     const auto over = [&] {
         status = job(id);
-        const std::string state = status["state"].get<std::string>();
-        return state == "done" || state == "failed" || state == "stopped";
+        return is_end(status);
     };
     if (!wait_until(over, patience_ms, 50))
         throw Error(ErrorKind::failed, "expected job {} to end within {} ms, found {}\n{}", id, patience_ms,

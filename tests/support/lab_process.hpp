@@ -67,6 +67,8 @@ class LabProcess {
                             const std::filesystem::path& output, const lab::Json& options,
                             const std::string& tile = "") const;
     lab::Json job(uint64_t id) const;
+    // Whether it is done, failed or stopped.
+    bool is_over(uint64_t id) const;
     // The status of a job that is over. Throws ErrorKind::failed, with its history, when it isn't in time.
     lab::Json wait_for_job(uint64_t id, int patience_ms = 60'000) const;
     // The lines of a job's history, one per line.

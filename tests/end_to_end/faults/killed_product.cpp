@@ -41,7 +41,7 @@ uint64_t KilledProduct::submit(const std::string& policy) {
 }
 
 bool KilledProduct::running(uint64_t id) const {
-    return lab_->job(id)["state"] == "running";
+    return !lab_->is_over(id);
 }
 
 uint64_t KilledProduct::accepted(uint64_t id) const {

@@ -128,7 +128,7 @@ class TestBadNetwork : public QObject {
             const uint64_t wanted = lost + 8;
             const bool over = wait_until(
                 [&] {
-                    if (far_->lab.job(id)["state"] != "running") return true;
+                    if (far_->lab.is_over(id)) return true;
                     far_->proxy.lose_replies();
                     lost = far_->proxy.replies_lost();
                     return lost >= wanted;
@@ -153,7 +153,7 @@ class TestBadNetwork : public QObject {
             wait_until(
                 [&] {
                     far_->proxy.cut();
-                    return ++cuts == 5 || far_->lab.job(id)["state"] != "running";
+                    return ++cuts == 5 || far_->lab.is_over(id);
                 },
                 120'000, 200);
             expect_done(id, product, 2);

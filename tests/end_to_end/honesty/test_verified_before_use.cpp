@@ -139,7 +139,7 @@ class TestVerifiedBeforeUse : public QObject {
 
   private:
     static bool over(const LabWithHonestOnes& all, const Job& job) {
-        return all.lab.job(job.id())["state"] != "running";
+        return all.lab.is_over(job.id());
     }
 
     Random random_;

@@ -125,7 +125,99 @@ class TestJobBoard : public QObject {
         QVERIFY(lab.board.reason_of(job).find("approve") != std::string::npos);
     }
 
+    void a_job_waits_for_its_turn_and_says_whose_it_is() {
+        FakeLab lab;
+        Job& first = lab.submit(std::make_shared<FakePlan>(2), Policy::recompute);
+        Job& second = lab.submit(std::make_shared<FakePlan>(1), Policy::recompute);
+        QVERIFY(first.record.state == JobState::queued && second.record.state == JobState::queued);
+        LiveComputer& one = lab.join_proven();
+        lab.exchange(one, lab.request(one, 0));
+        QCOMPARE(lab.board.reason_of(first), std::string("waiting for a contributor to ask for tasks"));
+        lab.take(one, 1);
+        lab.pass_ms(1'000);
+        QVERIFY(first.record.state == JobState::running);
+        QCOMPARE(lab.board.reason_of(first), std::string("computing"));
+        QVERIFY(second.record.state == JobState::queued);
+        QVERIFY(lab.journal.jobs.at(first.record.id).state == JobState::running);
+        QCOMPARE(lab.board.reason_of(second),
+                 fmt::format("waiting for its turn: job {} comes first", first.record.id));
+        QCOMPARE(lab.take(one, 2).size(), size_t{2});
+        QVERIFY(second.record.state == JobState::running);
+        QCOMPARE(lab.board.reason_of(second), std::string("computing"));
+    }
+
+    void a_job_that_waits_can_be_stopped() {
+        FakeLab lab;
+        Job& job = lab.submit(std::make_shared<FakePlan>(1), Policy::recompute);
+        lab.board.end(job, JobState::stopped, "stopped by its owner");
+        QVERIFY(lab.take(lab.join()).empty());
+    }
+
+    void who_has_fallen_silent_or_stopped_is_not_said_to_compute() {
+        FakeLab lab;
+        Job& job = lab.submit(std::make_shared<FakePlan>(2), Policy::recompute);
+        LiveComputer& one = lab.join_proven();
+        lab.take(one, 1);
+        lab.pass_ms(40'000);  // an exchange may take half a minute
+        QCOMPARE(lab.board.reason_of(job), std::string("computing"));
+        lab.pass_ms(30'000);
+        QCOMPARE(lab.board.reason_of(job),
+                 std::string("waiting for contributors: none is connected, the last was heard 70 s ago"));
+        QCOMPARE(one.state_text(lab.now_ms), std::string("silent"));
+        ExchangeRequest request = lab.request(one, 0);
+        request.state = "computing";
+        lab.exchange(one, request);
+        QCOMPARE(lab.board.reason_of(job), std::string("computing"));
+        QCOMPARE(one.state_text(lab.now_ms), std::string("computing"));
+        request.state = "stopping";
+        lab.exchange(one, request);
+        lab.pass_ms(2'000);
+        QCOMPARE(lab.board.reason_of(job),
+                 std::string("waiting for contributors: none is connected, the last was heard 2 s ago"));
+    }
+
     // ---- restarts
+    void a_job_that_waits_waits_after_a_restart_too() {
+        FakeLab before;
+        const auto plan = std::make_shared<FakePlan>(2);
+        const JobId waiting = before.submit(plan, Policy::recompute).record.id;
+        QVERIFY(restarted(before, plan, waiting)->board.find(waiting)->record.state == JobState::queued);
+        before.take(before.join());
+        QVERIFY(restarted(before, plan, waiting)->board.find(waiting)->record.state == JobState::running);
+    }
+
+    void a_job_that_can_not_be_opened_again_fails_with_its_books_closed() {
+        FakeLab before;
+        const auto plan = std::make_shared<FakePlan>(3);
+        const JobId id = before.submit(plan, Policy::recompute).record.id;
+        LiveComputer& one = before.join_proven();
+        const std::vector<Grant> grants = before.take(one, 2);
+        before.do_honestly(one, {grants[0]});
+        FakeLab after(99);
+        after.journal.assignments = before.journal.assignments;
+        after.board.add_broken(before.journal.jobs.at(id), plan->summary(),
+                               {{before.task(grants[0])}, before.journal.open_assignments(id), {}},
+                               "the unfinished output is gone");
+        const Job& job = *after.board.find(id);
+        QVERIFY(job.record.state == JobState::failed);
+        QCOMPARE(after.board.reason_of(*after.board.find(id)), std::string("the unfinished output is gone"));
+        QVERIFY(after.state(grants[1]) == AssignmentState::cancelled);
+        QVERIFY(after.journal.open_assignments(id).empty());
+        for (const char* part : {"\"tasks\":3", "\"accepted\":1"})
+            QVERIFY2(job.record.report.find(part) != std::string::npos, job.record.report.c_str());
+    }
+
+    void when_operands_changed_over_a_restart_nothing_stays_open() {
+        FakeLab before;
+        const auto plan = std::make_shared<FakePlan>(3);
+        const JobId id = before.submit(plan, Policy::recompute).record.id;
+        const Grant grant = before.take(before.join())[0];
+        plan->inputs_changed = true;
+        const auto after = restarted(before, plan, id);
+        QVERIFY(after->board.find(id)->record.state == JobState::failed);
+        QVERIFY(after->state(grant) == AssignmentState::cancelled);
+    }
+
     void after_a_restart_open_assignments_go_on() {
         FakeLab before;
         const auto plan = std::make_shared<FakePlan>(3, DType::i32, 8);

@@ -28,7 +28,7 @@ class Crowd {
             lab_.exchange(*computer, request);
             computer->devices[0].memory_bytes = uint64_t{1} << 30;
         }
-        for (int round = 0; round < 100'000 && job_.record.state == JobState::running; ++round) {
+        for (int round = 0; round < 100'000 && !is_over(job_.record.state); ++round) {
             for (int i = 0; i < haste; ++i)
                 for (size_t each = 0; each < conspirators; ++each) step(*computers_[each], 256);
             for (size_t each = conspirators; each < volunteers; ++each) step(*computers_[each], 4);
