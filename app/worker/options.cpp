@@ -2,6 +2,7 @@
 #include "app/worker/options.hpp"
 
 #include <charconv>
+#include <utility>
 
 #include "app/worker/private_file.hpp"
 #include "core/error.hpp"
@@ -14,6 +15,7 @@ namespace goblin::worker {
 namespace {
 
 constexpr uint64_t link_file_bytes = 4096;
+constexpr std::string_view help_hint = "; goblin-worker --help shows what there is";
 
 std::string link_in(const std::string& path) {
     const auto bytes = read_private_file(path, link_file_bytes);
@@ -108,26 +110,28 @@ constexpr CommandRow commands[] = {
 const OptionRow& row_of(std::string_view name) {
     for (const OptionRow& row : rows)
         if (row.name == name) return row;
-    throw Error(ErrorKind::usage,
-                "expected an option of goblin-worker, found '{}'; goblin-worker --help lists them",
-                plain_text(name));
+    throw Error(ErrorKind::usage, "expected an option of goblin-worker, found '{}'{}", plain_text(name),
+                help_hint);
 }
 
 Command command_of(std::string_view name) {
     for (const CommandRow& row : commands)
         if (row.name == name) return row.command;
-    throw Error(ErrorKind::usage,
-                "expected a command or an option, found '{}'; goblin-worker --help lists them",
-                plain_text(name));
+    throw Error(ErrorKind::usage, "expected a command or an option, found '{}'{}", plain_text(name),
+                help_hint);
 }
 
 }  // namespace
 
 Options parse_options(std::span<const std::string_view> arguments) {
     Options options;
+    bool command_named = false;
     for (size_t i = 0; i < arguments.size(); ++i) {
         const std::string_view argument = arguments[i];
         if (!argument.starts_with("-")) {
+            if (std::exchange(command_named, true))
+                throw Error(ErrorKind::usage, "expected one command, found '{}' besides{}",
+                            plain_text(argument), help_hint);
             options.command = command_of(argument);
             continue;
         }
@@ -135,18 +139,22 @@ Options parse_options(std::span<const std::string_view> arguments) {
         const OptionRow& row = row_of(argument.substr(0, equals));
         const bool joined = equals != std::string_view::npos;
         if (row.value.empty() && joined)
-            throw Error(ErrorKind::usage, "expected no value for {}, found one", row.name);
+            throw Error(ErrorKind::usage, "expected no value for {}, found one{}", row.name, help_hint);
         if (!row.value.empty() && !joined && ++i == arguments.size())
-            throw Error(ErrorKind::usage, "expected {} after {}, found nothing", row.value, row.name);
+            throw Error(ErrorKind::usage, "expected {} after {}, found nothing{}", row.value, row.name,
+                        help_hint);
         const std::string value(joined              ? argument.substr(equals + 1)
                                 : row.value.empty() ? std::string_view()
                                                     : arguments[i]);
         try {
             row.set(options, value);
         } catch (const Error& error) {
-            throw Error(error.kind(), "{}: {}", row.name, error.what());
+            const bool wrong_usage = error.kind() == ErrorKind::usage;
+            throw Error(error.kind(), "{}: {}{}", row.name, error.what(), wrong_usage ? help_hint : "");
         }
     }
+    if (options.json && options.command == Command::work)
+        throw Error(ErrorKind::usage, "expected devices or selftest with --json, found neither{}", help_hint);
     return options;
 }
 

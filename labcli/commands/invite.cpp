@@ -1,11 +1,15 @@
 // goblin-lab invite: links for contributors.
 #include <unistd.h>
 
+#include "core/work/link.hpp"
 #include "labcli/commands/commands.hpp"
+#include "labcli/commands/usage.hpp"
 
 namespace goblin::lab {
 
 namespace {
+
+constexpr uint64_t most_uses = 1'000'000;
 
 std::string this_host() {
     char name[256] = {};
@@ -39,18 +43,24 @@ void add_invite(CLI::App& app, Session& session) {
                     "  goblin-lab invite revoke 3\n"
                     "A contributor then runs: goblin-worker --join 'goblin://…'\n");
     command->add_option("--uses", options->uses, "how many computers may join with it")
+        ->check(whole_number(1, most_uses))
         ->capture_default_str();
     command->add_option("--expires", options->expires, "how long it is valid, for example 12h or 7d")
+        ->check(value_of(positive_duration_ms))
         ->capture_default_str();
-    command->add_option("--host", options->host,
-                        "NAME[:PORT] by which contributors reach this lab (else this machine's name)");
+    command
+        ->add_option("--host", options->host,
+                     "NAME[:PORT] by which contributors reach this lab (else this machine's name)")
+        ->check(value_of([](const std::string& text) { HostPort::parse(text, default_port); }));
     command->add_flag("--trusted", options->trusted,
                       "for machines of the lab's own: their word counts like the lab's");
     CLI::App* const list =
         add_command(*command, "list", "shows all invitations", "  goblin-lab invite list\n");
     CLI::App* const revoke = add_command(*command, "revoke", "ends an invitation; who joined stays",
                                          "  goblin-lab invite revoke 3\n");
-    revoke->add_option("ID", options->id)->required();
+    revoke->add_option("ID", options->id, "the invitation's number")
+        ->required()
+        ->check(whole_number(1, largest_id));
     command->require_subcommand(0, 1);
     list->callback([&session] {
         const nlohmann::json all = session.ask("invite.list", nlohmann::json::object());

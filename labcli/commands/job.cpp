@@ -1,5 +1,6 @@
 // goblin-lab job: shows, follows and ends jobs.
 #include "labcli/commands/commands.hpp"
+#include "labcli/commands/usage.hpp"
 #include "labcli/commands/watch.hpp"
 
 namespace goblin::lab {
@@ -7,6 +8,8 @@ namespace goblin::lab {
 namespace {
 
 using nlohmann::json;
+
+constexpr uint64_t most_lines = 10'000;
 
 struct JobOptions {
     uint64_t id = 0;
@@ -54,7 +57,9 @@ void add_job(CLI::App& app, Session& session) {
     const auto add = [&](const std::string& name, const std::string& what, auto run) {
         CLI::App* const verb =
             add_command(*command, name, what, fmt::format("  goblin-lab job {} 3\n", name));
-        verb->add_option("ID", options->id, "the job's number")->required();
+        verb->add_option("ID", options->id, "the job's number")
+            ->required()
+            ->check(whole_number(1, largest_id));
         verb->callback([options, &session, run] { run(session, *options); });
         return verb;
     };
@@ -65,11 +70,16 @@ void add_job(CLI::App& app, Session& session) {
         const json status = s.ask("job.status", {{"id", o.id}});
         s.print(status, progress_text(status));
     });
-    add("watch", "follows a job until it is over; Ctrl-C detaches", [](Session& s, const JobOptions& o) {
-        s.exit_code = watch_job(s, o.id, o.timeout.empty() ? 0 : positive_duration_ms(o.timeout));
-    })->add_option("--timeout", options->timeout, "detach after so long, for example 10m");
+    add("watch", "follows a job until it is over; Ctrl-C detaches",
+        [](Session& s, const JobOptions& o) {
+            s.ask("job.status", {{"id", o.id}});  // where no lab node runs, nothing can be waited for
+            s.exit_code = watch_job(s, o.id, o.timeout.empty() ? 0 : positive_duration_ms(o.timeout));
+        })
+        ->add_option("--timeout", options->timeout, "detach after so long, for example 10m")
+        ->check(value_of(positive_duration_ms));
     add("logs", "tells a job's history", [](Session& s, const JobOptions& o) { logs(s, o); })
         ->add_option("--most", options->most, "how many lines at most, the last ones")
+        ->check(whole_number(1, most_lines))
         ->capture_default_str();
     add("stop", "stops a job; its unfinished output is removed", [](Session& s, const JobOptions& o) {
         const json status = s.ask("job.stop", {{"id", o.id}});

@@ -1,8 +1,11 @@
 // goblin-lab: the researcher's program. Reads the command line, runs one command, says what went wrong.
+#include <algorithm>
 #include <csignal>
 #include <exception>
 
+#include "core/work/plain_text.hpp"
 #include "labcli/commands/commands.hpp"
+#include "labcli/commands/usage.hpp"
 
 namespace {
 
@@ -23,8 +26,8 @@ constexpr void (*commands[])(CLI::App&, Session&) = {add_init,    add_serve, add
                                                      add_product, add_job,   add_node};
 
 int fail(const Session& session, const Error& error) {
-    if (session.json) fmt::print("{}\n", nlohmann::json{{"error", error.what()}}.dump());
-    fmt::print(stderr, "goblin-lab: {}\n", error.what());
+    if (session.json) fmt::print("{}\n", json_line({{"error", error.what()}}));
+    fmt::print(stderr, "goblin-lab: {}\n", plain_lines(error.what()));
     return exit_code_of(error.kind());
 }
 
@@ -41,7 +44,9 @@ int run(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? exit_done : exit_usage;
+        if (error.get_exit_code() == 0) return app.exit(error);  // help or version
+        session.json = std::find(argv, argv + argc, std::string_view("--json")) != argv + argc;
+        return fail(session, usage_error(app, error));
     } catch (const Error& error) {
         return fail(session, error);
     }
@@ -55,7 +60,7 @@ int main(int argc, char** argv) {
     try {
         return run(argc, argv);
     } catch (const std::exception& error) {
-        fmt::print(stderr, "goblin-lab: {}\n", error.what());
+        fmt::print(stderr, "goblin-lab: {}\n", plain_lines(error.what()));
         return exit_failed;
     }
 }

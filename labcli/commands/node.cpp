@@ -1,5 +1,6 @@
 // goblin-lab node: shows, approves, bans and forgets contributors.
 #include "labcli/commands/commands.hpp"
+#include "labcli/commands/usage.hpp"
 
 namespace goblin::lab {
 
@@ -59,7 +60,9 @@ void add_node(CLI::App& app, Session& session) {
     const auto add = [&](const std::string& name, const std::string& what, auto text_of) {
         CLI::App* const verb =
             add_command(*command, name, what, fmt::format("  goblin-lab node {} 3\n", name));
-        verb->add_option("ID", options->id, "the computer's number")->required();
+        verb->add_option("ID", options->id, "the computer's number")
+            ->required()
+            ->check(whole_number(1, largest_id));
         verb->callback([options, &session, name, text_of] {
             const json node = session.ask(
                 "node." + name,

@@ -1,6 +1,10 @@
 // goblin-lab product: computes a matrix product on contributors.
+#include "core/work/cbor.hpp"
+#include "core/work/plain_text.hpp"
 #include "labcli/commands/commands.hpp"
+#include "labcli/commands/usage.hpp"
 #include "labcli/commands/watch.hpp"
+#include "labcli/verify/policy.hpp"
 
 namespace goblin::lab {
 
@@ -24,7 +28,7 @@ std::string plan_text(const json& plan) {
 void add_product(CLI::App& app, Session& session) {
     struct Options {
         std::string a, b, output, verify = "auto", tile, timeout;
-        uint64_t replicas = 2;
+        uint64_t replicas = default_replicas;
         std::optional<double> max_wrong;
         bool overwrite = false, dry_run = false, detach = false;
     };
@@ -46,20 +50,29 @@ void add_product(CLI::App& app, Session& session) {
                      "where the product goes, .npy; it has that name only when it is complete")
         ->required();
     command->add_option("--verify", options->verify, "auto, redundant, recompute or product")
+        ->check(one_of({"auto", "redundant", "recompute", "product"}))
         ->capture_default_str();
     command->add_option("--replicas", options->replicas, "volunteers for each task with --verify redundant")
+        ->check(whole_number(2, largest_replicas))
         ->capture_default_str();
-    command->add_option("--max-wrong", options->max_wrong,
-                        "refuse a policy that accepts a wrong result with a higher probability");
+    command
+        ->add_option("--max-wrong", options->max_wrong,
+                     "refuse a policy that accepts a wrong result with a higher probability")
+        ->check(probability);
     command->add_option("--tile", options->tile,
                         "ROWSxCOLUMNS of a task (else chosen by the contributors at hand)");
-    command->add_option("--timeout", options->timeout, "detach after so long, for example 10m");
+    command->add_option("--timeout", options->timeout, "detach after so long, for example 10m")
+        ->check(value_of(positive_duration_ms));
     command->add_flag("--overwrite", options->overwrite, "replace the output if it exists");
     command->add_flag("--dry-run", options->dry_run,
                       "print the plan: tasks, flops, bytes, memory per task; submit nothing");
     command->add_flag("--detach", options->detach, "submit and return at once");
     command->callback([options, &session] {
         const auto absolute = [](const std::string& path) {
+            if (!is_utf8(path))
+                throw Error(ErrorKind::usage,
+                            "expected a file name in UTF-8, found '{}'; choose another name",
+                            plain_text(path));
             return std::filesystem::absolute(path).lexically_normal().string();
         };
         json arguments = {{"kind", "product"},

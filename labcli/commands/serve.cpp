@@ -8,6 +8,7 @@
 #include "core/work/plain_text.hpp"
 #include "labcli/admin/admin_server.hpp"
 #include "labcli/commands/commands.hpp"
+#include "labcli/commands/usage.hpp"
 #include "labcli/node/admin_verbs.hpp"
 #include "labcli/node/work_pool.hpp"
 #include "labcli/service/https_service.hpp"
@@ -126,15 +127,13 @@ void add_serve(CLI::App& app, Session& session) {
                                           "  goblin-lab --dir /srv/lab serve --listen 192.0.2.7:7410\n"
                                           "  goblin-lab serve --listen '[::]:7410'\n");
     command->add_option("--listen", options->listen, "ADDRESS:PORT; * is every address, port 0 any free one")
+        ->check(value_of([](const std::string& text) { parse_listen(text); }))
         ->capture_default_str();
     command->add_option("--log-level", options->level, "debug, info, warning or error")
+        ->check(one_of({std::begin(level_names), std::end(level_names)}))
         ->capture_default_str();
     command->callback([options, &session] {
         const auto level = std::find(std::begin(level_names), std::end(level_names), options->level);
-        if (level == std::end(level_names))
-            throw Error(ErrorKind::usage,
-                        "expected a log level among debug, info, warning and error, found '{}'",
-                        options->level);
         try {
             serve(session, options->listen, static_cast<LogLevel>(level - std::begin(level_names)));
         } catch (const Error& error) {

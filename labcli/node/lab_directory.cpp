@@ -86,7 +86,7 @@ void expect_usable(const LabSettings& settings, ErrorKind kind, const std::strin
         if (!is_plain(text.value))
             throw Error(kind,
                         "{}{}: expected plain text in UTF-8 without control or invisible characters, "
-                        "found '{}'",
+                        "found '{}'; choose another text",
                         where, text.name, plain_text(text.value));
     }
     if (printable_name(settings.name) != settings.name)

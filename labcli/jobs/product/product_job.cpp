@@ -292,7 +292,8 @@ json plan_product(const json& arguments, const Capacity& capacity) {
     const NpyReader b = open_operand(b_path, "B");
     const ProductSize size = size_of_operands(a, b);
     if (output == a_path || output == b_path)
-        throw Error(ErrorKind::usage, "expected an output beside the operands, found {} named as both",
+        throw Error(ErrorKind::usage,
+                    "expected an output beside the operands, found {} named as both; choose another output",
                     output);
     if (!overwrite && std::filesystem::exists(output))
         throw Error(ErrorKind::usage,
