@@ -150,10 +150,11 @@ class TestLocales : public QObject {
         traces["settings.json"] = masked(text_of_file(lab.directory() / "settings.json"));
         for (const char* command : {"devices", "selftest"})
             for (const bool json : {false, true}) {
-                std::vector<std::string> arguments = {command, "--cpu-threads", "1", "--memory", "1.5GiB"};
+                std::vector<std::string> arguments = {command, "--cpu-threads", "1", "--memory", "1GiB"};
                 if (json) arguments.push_back("--json");
-                keep(std::string("worker ") + command + (json ? " --json" : ""),
-                     run_program(program("goblin-worker"), arguments));
+                const Finished printed = run_program(program("goblin-worker"), arguments);
+                if (printed.exit_code != 0) throw Error(ErrorKind::failed, "{}: {}", command, printed.errors);
+                keep(std::string("worker ") + command + (json ? " --json" : ""), printed);
             }
         keep("worker --help", run_program(program("goblin-worker"), {"--help"}));
         keep("lab --help", run_program(program("goblin-lab"), {"product", "--help"}));
