@@ -81,14 +81,16 @@ LabNode::LabNode(LabDirectory& directory, const LabCertificate& certificate, Nod
       book_(
           environment_, contributors_, store_,
           [this](AssignmentNumber number) { return store_.assignment(number); },
-          store_.next_assignment_number()),
+          store_.last_numbers().assignment + 1),
       workshop_(thread_, settings_.threads != 0 ? settings_.threads
                                                 : std::max(1u, std::thread::hardware_concurrency())),
       board_(environment_, contributors_, book_, store_, workshop_, [this] { news_ = true; }),
       dispatcher_({settings_of_lab_.spread_over_networks}, environment_, contributors_, book_, board_),
       desk_(environment_, contributors_, book_, board_, dispatcher_, store_),
       uploads_(settings_.upload_budget_bytes) {
-    contributors_.load(store_.invitations(), store_.volunteers(), store_.computers());
+    const LastNumbers last = store_.last_numbers();
+    contributors_.load(store_.invitations(), store_.volunteers(), store_.computers(), last.computer);
+    board_.start_after(last.job);
     LabThread::Hooks hooks;
     hooks.tick = [this] { tick(); };
     hooks.end_turn = [this] {

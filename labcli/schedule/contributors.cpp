@@ -29,11 +29,13 @@ std::array<uint8_t, 8> bytes_of(uint64_t value) {
 }  // namespace
 
 void Contributors::load(std::vector<Invitation> invitations, std::vector<Volunteer> volunteers,
-                        std::vector<Computer> computers) {
+                        std::vector<Computer> computers, ComputerId last_computer) {
+    last_computer_ = std::max(last_computer_, last_computer);
     for (Invitation& invitation : invitations) invitations_.emplace(invitation.id, invitation);
     for (Volunteer& volunteer : volunteers) volunteers_.emplace(volunteer.id, volunteer);
     for (Computer& computer : computers) {
         by_credential_hash_.emplace(computer.credential_hash, computer.id);
+        last_computer_ = std::max(last_computer_, computer.id);
         LiveComputer live;
         live.record = computer;
         computers_.emplace(computer.id, std::move(live));
@@ -149,9 +151,7 @@ Answer<EnrolReply> Contributors::enrol(const Peer& peer, const EnrolRequest& req
     journal_.volunteer(volunteer);
 
     const auto credential = random_bytes<Credential>();
-    const ComputerId id = same_computer != computers_.end()
-                              ? same_computer->first
-                              : (computers_.empty() ? 1 : computers_.rbegin()->first + 1);
+    const ComputerId id = same_computer != computers_.end() ? same_computer->first : ++last_computer_;
     LiveComputer& computer = computers_[id];
     if (same_computer != computers_.end()) by_credential_hash_.erase(computer.record.credential_hash);
     computer.record.id = id;

@@ -23,7 +23,7 @@ class Contributors {
     Contributors(EnrolmentRules rules, Journal& journal) : rules_(rules), journal_(journal) {}
 
     void load(std::vector<Invitation> invitations, std::vector<Volunteer> volunteers,
-              std::vector<Computer> computers);
+              std::vector<Computer> computers, ComputerId last_computer = 0);
 
     // The token goes into a link and is kept only as a hash.
     Invitation invite(std::span<const uint8_t> token, uint64_t uses, uint64_t expires_at_ms, bool trusted);
@@ -57,6 +57,7 @@ class Contributors {
     std::map<InvitationId, Invitation> invitations_;
     std::map<VolunteerId, Volunteer> volunteers_;
     std::map<ComputerId, LiveComputer> computers_;
+    ComputerId last_computer_ = 0;  // the highest number ever given, also to one forgotten since
     std::unordered_map<Digest, ComputerId, DigestHash> by_credential_hash_;
 
     struct Attempts {

@@ -54,6 +54,8 @@ class JobBoard {
     // Why the job isn't done yet, in one sentence for people.
     std::string reason_of(Job& job);
     JobId next_id() { return ++last_id_; }
+    // Numbers up to this one were given, also to jobs deleted since.
+    void start_after(JobId last) { last_id_ = std::max(last_id_, last); }
     // What the contributors seen lately can take.
     Capacity capacity();
     // Several times a second: jobs that lack volunteers or are stuck.

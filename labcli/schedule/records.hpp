@@ -89,6 +89,15 @@ struct Computer {
     uint64_t speed_flops = 0;  // measured by the lab; 0: not yet
 };
 
+// The highest numbers that were ever given, of what can be deleted: none is given twice, or the newcomer would
+// inherit what is said about the one before it.
+struct LastNumbers {
+    ComputerId computer = 0;
+    JobId job = 0;
+    AssignmentNumber assignment = 0;
+    friend bool operator==(const LastNumbers&, const LastNumbers&) = default;
+};
+
 // What verifying a job found so far.
 struct VerificationTally {
     uint64_t rows_checked = 0;  // by the product check

@@ -48,6 +48,13 @@ CREATE INDEX event_of_job ON event(job);
     R"(
 CREATE INDEX assignment_blamed ON assignment(computer) WHERE state IN (4,7);
 )",
+    // One row: the highest numbers that what was deleted had. Rows of what was deleted before this step may
+    // still be named by others.
+    R"(
+CREATE TABLE last_number(computer INTEGER NOT NULL, job INTEGER NOT NULL, assignment INTEGER NOT NULL) STRICT;
+INSERT INTO last_number SELECT
+  coalesce((SELECT max(computer) FROM assignment),0), coalesce((SELECT max(job) FROM assignment),0), 0;
+)",
 };
 
 }  // namespace

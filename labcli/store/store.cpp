@@ -167,9 +167,14 @@ std::vector<Assignment> Store::open_assignments(JobId job) {
     return all;
 }
 
-AssignmentNumber Store::next_assignment_number() {
-    Statement query = read_database_.statement("SELECT coalesce(max(id),0)+1 FROM assignment");
-    return query.step() ? query.natural(0) : 1;
+LastNumbers Store::last_numbers() {
+    // max() of two arguments is NULL when one is.
+    Statement query = read_database_.statement(
+        "SELECT max(computer,(SELECT coalesce(max(id),0) FROM computer)),"
+        "max(job,(SELECT coalesce(max(id),0) FROM job)),"
+        "max(assignment,(SELECT coalesce(max(id),0) FROM assignment)) FROM last_number");
+    if (!query.step()) return {};
+    return {query.natural(0), query.natural(1), query.natural(2)};
 }
 
 std::optional<Assignment> Store::assignment(AssignmentNumber number) {

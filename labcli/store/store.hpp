@@ -38,7 +38,7 @@ class Store final : public Journal {
     std::vector<Assignment> open_assignments(JobId job);
     // Verified results by volunteer.
     std::unordered_map<VolunteerId, uint64_t> agreed_results(JobId job);
-    AssignmentNumber next_assignment_number();
+    LastNumbers last_numbers();
     // An assignment by its number, for answers to late repetitions: as it ended, though that may not be on
     // disk yet.
     std::optional<Assignment> assignment(AssignmentNumber number);

@@ -94,7 +94,9 @@ void Store::computer(const Computer& computer) {
 
 void Store::forget_computer(ComputerId computer) {
     turn_.changes.push_back([computer](Database& database) {
-        database.statement("DELETE FROM computer WHERE id=?1").bind(computer).run();
+        for (const char* sql :
+             {"UPDATE last_number SET computer=max(computer,?1)", "DELETE FROM computer WHERE id=?1"})
+            database.statement(sql).bind(computer).run();
     });
 }
 
@@ -122,7 +124,9 @@ void Store::job(const JobRecord& job) {
 
 void Store::delete_job(JobId job) {
     turn_.changes.push_back([job](Database& database) {
-        for (const char* sql : {"DELETE FROM accepted WHERE job=?1", "DELETE FROM assignment WHERE job=?1",
+        for (const char* sql : {"UPDATE last_number SET job=max(job,?1),"
+                                "assignment=max(assignment,(SELECT coalesce(max(id),0) FROM assignment))",
+                                "DELETE FROM accepted WHERE job=?1", "DELETE FROM assignment WHERE job=?1",
                                 "DELETE FROM event WHERE job=?1", "DELETE FROM job WHERE id=?1"})
             database.statement(sql).bind(job).run();
     });

@@ -185,6 +185,21 @@ class TestContributors : public QObject {
         QVERIFY(journal_->computers.empty());
     }
 
+    void the_number_of_a_forgotten_computer_is_never_given_to_another() {
+        const ComputerId forgotten = contributors_->by_credential(accepted(Newcomer()).credential)->record.id;
+        contributors_->forget(forgotten);
+        token_ = {4};
+        (void)contributors_->invite(token_, 1, wall_ms + 1'000, false);
+        const EnrolReply newcomer = accepted(Newcomer());
+        QCOMPARE(contributors_->by_credential(newcomer.credential)->record.id, forgotten + 1);
+    }
+
+    void a_number_that_was_given_before_a_restart_is_not_given_again() {
+        contributors_->load({}, {}, {}, 41);
+        const EnrolReply newcomer = accepted(Newcomer());
+        QCOMPARE(contributors_->by_credential(newcomer.credential)->record.id, ComputerId{42});
+    }
+
     void names_keep_nothing_that_steers_a_terminal_or_the_direction_of_text_data() {
         QTest::addColumn<QByteArray>("given");
         QTest::addColumn<QByteArray>("kept");

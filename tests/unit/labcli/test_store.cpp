@@ -66,7 +66,7 @@ class TestStore : public QObject {
         const JobRecord job_kept = store.jobs().at(0);
         QVERIFY(job_kept.choice.policy == Policy::redundant && job_kept.choice.replicas == 3);
         QCOMPARE(job_kept.specification, job.specification);
-        QCOMPARE(store.next_assignment_number(), AssignmentNumber{1});
+        QCOMPARE(store.last_numbers(), (LastNumbers{5, 6, 0}));
     }
 
     void assignments_are_there_by_number_and_by_job() {
@@ -87,7 +87,7 @@ class TestStore : public QObject {
             store.end_turn();
         }
         Store store = open();
-        QCOMPARE(store.next_assignment_number(), AssignmentNumber{5});
+        QCOMPARE(store.last_numbers().assignment, AssignmentNumber{4});
         QCOMPARE(store.open_assignments(1).size(), size_t{3});
         QCOMPARE(store.open_assignments(2).size(), size_t{0});
         const Assignment committed = *store.assignment(2);
@@ -234,6 +234,47 @@ class TestStore : public QObject {
         wait_for(store);
         QVERIFY(store.computers().empty());
         QCOMPARE(store.volunteers().size(), size_t{1});
+    }
+
+    void the_highest_numbers_outlive_what_had_them() {
+        {
+            Store store = open();
+            Volunteer volunteer;
+            volunteer.id = 1;
+            Computer computer;
+            computer.id = 5;
+            computer.volunteer = 1;
+            store.volunteer(volunteer);
+            store.computer(computer);
+            store.job(a_job(1));
+            store.assignment_issued(an_assignment(3));
+            store.end_turn();
+            store.forget_computer(5);
+            store.delete_job(1);
+            store.end_turn();
+        }
+        QCOMPARE(open().last_numbers(), (LastNumbers{5, 1, 3}));
+        {
+            Store store = open();
+            store.forget_computer(4);  // an older one doesn't lower them
+            store.delete_job(0);
+            store.end_turn();
+        }
+        QCOMPARE(open().last_numbers(), (LastNumbers{5, 1, 3}));
+    }
+
+    void numbers_that_only_assignments_of_an_older_database_name_are_not_given_again() {
+        {
+            Store store = open();
+            store.assignment_issued(an_assignment(3));  // of job 1 and computer 7, which are gone
+            store.end_turn();
+        }
+        {
+            Database older(database());
+            older.execute("DROP TABLE last_number");
+            older.execute("PRAGMA user_version=2");
+        }
+        QCOMPARE(open().last_numbers(), (LastNumbers{7, 1, 3}));
     }
 
     void a_database_of_a_later_version_is_left_alone() {
