@@ -77,6 +77,7 @@ LabNode::LabNode(LabDirectory& directory, const LabCertificate& certificate, Nod
       nonce_secret_(random_bytes<SecretKey>()),
       store_(directory.database(), settings_.fatal,
              [log = settings_.log](const std::string& reason) { log(LogLevel::warning, reason); }),
+      exchange_turns_([this](ExchangeTurns::Turn turn) { thread_.post(std::move(turn)); }),
       contributors_({certificate.key, nonce_secret_, settings_of_lab_.approve_by_hand}, store_),
       book_(
           environment_, contributors_, store_,
@@ -113,6 +114,7 @@ LabNode::~LabNode() {
 void LabNode::stop() {
     thread_.post([this] { desk_.release_waiting(); });
     thread_.stop();
+    exchange_turns_.close();
 }
 
 void LabNode::take_up_jobs() {
@@ -203,15 +205,20 @@ void LabNode::enrol(const Peer& peer, EnrolRequest request, Done<EnrolReply> don
 }
 
 void LabNode::exchange(const Caller& caller, ExchangeRequest request, Done<ExchangeReply> done) {
-    thread_.post([this, caller, request = std::make_shared<ExchangeRequest>(std::move(request)),
-                  done = std::move(done)] {
+    auto turn = [this, caller, request = std::make_shared<ExchangeRequest>(std::move(request)), done] {
         auto found = authenticate(caller);
         if (auto* const refusal = std::get_if<Refusal>(&found)) {
             done(std::move(*refusal));
             return;
         }
         desk_.exchange(*std::get<LiveComputer*>(found), caller.peer, std::move(*request), done);
-    });
+    };
+    if (!exchange_turns_.enter(sha256(caller.credential), std::move(turn)))
+        done(refuse(503, "busy",
+                    fmt::format("expected at most {} exchanges of one computer at once, found another; wait "
+                                "for the answers",
+                                ExchangeTurns::most_at_once),
+                    1'000));
 }
 
 void LabNode::open_blob(const Caller& caller, const Digest& digest, Done<std::shared_ptr<BlobSource>> done) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "labcli/log/log_sink.hpp"
+#include "labcli/node/exchange_turns.hpp"
 #include "labcli/node/lab_directory.hpp"
 #include "labcli/node/lab_thread.hpp"
 #include "labcli/node/pool_workshop.hpp"
@@ -97,6 +98,7 @@ class LabNode final : public ContributorDoor {
     SecretKey nonce_secret_;
     Store store_;
     LabThread thread_;
+    ExchangeTurns exchange_turns_;
     Contributors contributors_;
     AssignmentBook book_;
     PoolWorkshop workshop_;

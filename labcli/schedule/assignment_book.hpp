@@ -24,7 +24,12 @@ class AssignmentBook {
 
     Assignment* find(const AssignmentId& id);
     std::optional<Assignment> find_closed(const AssignmentId& id) const {
-        return find_closed_(number_of(id));
+        return was_issued(id) ? find_closed_(number_of(id)) : std::nullopt;
+    }
+    // Whether an assignment ever had this id's number; only for such ones find_closed() costs anything.
+    bool was_issued(const AssignmentId& id) const {
+        const AssignmentNumber number = number_of(id);
+        return number > 0 && number < next_number_;
     }
     size_t size() const { return open_.size(); }
 

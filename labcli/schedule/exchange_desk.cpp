@@ -79,6 +79,7 @@ void ExchangeDesk::exchange(LiveComputer& computer, const Peer& peer, ExchangeRe
         done(*std::move(refusal));
         return;
     }
+    look_ups_left_ = look_ups_per_exchange;
     drop_lost(computer, request.holding, started_again);
     // One waiting exchange per computer: a newer one releases the older.
     if (computer.waiting) std::exchange(computer.waiting, std::nullopt)->done(ExchangeReply{});
@@ -123,14 +124,18 @@ void ExchangeDesk::take_results(LiveComputer& computer, std::vector<Result>& res
             committed_flops += assignment->flops;
             issued_ms = std::min(issued_ms, assignment->issued_ms);
         }
-        receipts.push_back(take_result(computer, result));
+        if (std::optional<Receipt> receipt = take_result(computer, result))
+            receipts.push_back(*std::move(receipt));
     }
     if (committed_flops > 0) computer.measure(committed_flops, issued_ms, environment_.now_ms());
 }
 
-Receipt ExchangeDesk::take_result(LiveComputer& computer, Result& result) {
+std::optional<Receipt> ExchangeDesk::take_result(LiveComputer& computer, Result& result) {
     Assignment* const assignment = book_.find(result.assignment);
-    if (assignment == nullptr) return receipt_for_closed(computer, result);
+    if (assignment == nullptr) {
+        if (!may_look_up(result.assignment)) return std::nullopt;
+        return receipt_for_closed(computer, result);
+    }
     if (assignment->computer != computer.record.id)
         return refused(result, "expected an assignment of this computer, found none of that id");
     Receipt receipt;
@@ -217,6 +222,14 @@ void ExchangeDesk::drop_claim(Assignment& assignment) {
         if (OpenTask* const task = job->queue.find(assignment.task)) std::erase(task->claims, assignment.id);
 }
 
+// A look-up reads the database on the thread that all contributors wait for.
+bool ExchangeDesk::may_look_up(const AssignmentId& id) {
+    if (!book_.was_issued(id)) return true;
+    if (look_ups_left_ == 0) return false;
+    --look_ups_left_;
+    return true;
+}
+
 Receipt ExchangeDesk::receipt_for_closed(const LiveComputer& computer, const Result& result) {
     const std::optional<Assignment> closed = book_.find_closed(result.assignment);
     if (!closed || closed->id != result.assignment || closed->computer != computer.record.id)
@@ -252,7 +265,10 @@ void ExchangeDesk::add_news(LiveComputer& computer, const std::vector<Assignment
                 reply.send.push_back(id);
             continue;
         }
-        if (!computer.decided.contains(id) && !computer.cancelled.contains(id)) remember_closed(computer, id);
+        if (!computer.decided.contains(id) && !computer.cancelled.contains(id)) {
+            if (!may_look_up(id)) continue;
+            remember_closed(computer, id);
+        }
         if (const auto decided = computer.decided.find(id); decided != computer.decided.end())
             reply.decided.push_back(decided->second);
         else

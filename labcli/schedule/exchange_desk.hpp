@@ -14,6 +14,9 @@ namespace goblin::lab {
 
 class ExchangeDesk {
   public:
+    // Assignments that are over and are looked up for one exchange, while all other contributors wait.
+    static constexpr uint64_t look_ups_per_exchange = 256;
+
     ExchangeDesk(const Environment& environment, Contributors& contributors, AssignmentBook& book,
                  JobBoard& board, Dispatcher& dispatcher, Journal& journal)
         : environment_(environment),
@@ -49,8 +52,8 @@ class ExchangeDesk {
         bool complete = false;  // it has arrived before
     };
     std::optional<UploadPlace> find_upload(const LiveComputer& computer, const Digest& digest);
-    // The output has arrived, for all places that it has. Whether it has the digest that was committed, the verifier finds out when all
-    // are there. Returns why it is not taken, or nothing.
+    // The output has arrived, for all places that it has. Whether it has the digest that was committed, the
+    // verifier finds out when all are there. Returns why it is not taken, or nothing.
     std::string take_upload(const LiveComputer& computer, const UploadPlace& place, ArrivedOutput output);
 
     // Takes back what a computer has (ban, forget): its tasks go to others.
@@ -64,10 +67,13 @@ class ExchangeDesk {
     void drop_lost(LiveComputer& computer, const std::vector<AssignmentId>& holding, bool started_again);
     void take_offer(LiveComputer& computer, const Peer& peer, const ExchangeRequest& request);
     void take_results(LiveComputer& computer, std::vector<Result>& results, std::vector<Receipt>& receipts);
-    Receipt take_result(LiveComputer& computer, Result& result);
+    // Nothing when the worker must tell it again.
+    std::optional<Receipt> take_result(LiveComputer& computer, Result& result);
     Receipt take_commitment(Assignment& assignment, Result& result);
     Receipt take_data(Assignment& assignment, Result& result);
     Receipt take_end(Assignment& assignment, Result& result);
+    // Whether this exchange may still look that one up.
+    bool may_look_up(const AssignmentId& id);
     Receipt receipt_for_closed(const LiveComputer& computer, const Result& result);
     void drop_claim(Assignment& assignment);
     void add_news(LiveComputer& computer, const std::vector<AssignmentId>& holding, ExchangeReply& reply);
@@ -81,6 +87,7 @@ class ExchangeDesk {
     JobBoard& board_;
     Dispatcher& dispatcher_;
     Journal& journal_;
+    uint64_t look_ups_left_ = 0;  // of the exchange at hand
 };
 
 }  // namespace goblin::lab

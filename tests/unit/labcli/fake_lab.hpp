@@ -202,6 +202,7 @@ class FakeLab {
         : random_(seed), dispatcher_(rules, environment_, contributors, book, board) {}
 
     uint64_t now_ms = 1'000'000;
+    uint64_t look_ups = 0;  // of assignments that are over
     FakeJournal journal;
     FakeWorkshop workshop;
 
@@ -214,6 +215,7 @@ class FakeLab {
     Contributors contributors{{}, journal};
     AssignmentBook book{environment_, contributors, journal,
                         [this](AssignmentNumber number) -> std::optional<Assignment> {
+                            ++look_ups;
                             const auto found = journal.assignments.find(number);
                             return found == journal.assignments.end() ? std::nullopt
                                                                       : std::optional(found->second);

@@ -429,6 +429,61 @@ class TestExchange : public QObject {
         QVERIFY(computer.decided.empty());
     }
 
+    // ---- look-ups, which all contributors wait for
+    void ids_that_the_lab_never_gave_are_not_looked_up() {
+        FakeLab lab;
+        lab.submit(std::make_shared<FakePlan>(2), Policy::recompute);
+        LiveComputer& computer = lab.join();
+        lab.take(computer);
+        ExchangeRequest request = lab.request(computer, 0);
+        for (uint64_t number = 2; number < 2 + limits::exchange_results; ++number) {
+            Result& result = request.results.emplace_back();
+            result.assignment = make_assignment_id(number);
+            if (request.holding.size() < limits::open_assignments)
+                request.holding.push_back(result.assignment);
+        }
+        const ExchangeReply reply = *lab.exchange(computer, request);
+        QCOMPARE(lab.look_ups, uint64_t{0});
+        QCOMPARE(reply.acknowledged.size(), size_t{limits::exchange_results});
+        QVERIFY(std::all_of(reply.acknowledged.begin(), reply.acknowledged.end(),
+                            [](const Receipt& receipt) { return receipt.kind == ReceiptKind::refused; }));
+        QVERIFY(reply.cancel.size() >= limits::open_assignments - 1);
+    }
+
+    void one_exchange_has_few_look_ups_and_what_it_was_not_told_it_hears_in_the_next() {
+        FakeLab lab;
+        constexpr size_t count = ExchangeDesk::look_ups_per_exchange + 20;
+        lab.submit(std::make_shared<FakePlan>(count), Policy::recompute);
+        LiveComputer& computer = lab.join_proven();
+        std::vector<Result> told;
+        while (told.size() < count) {
+            const std::vector<Grant> grants = lab.take(computer, 100);
+            QVERIFY(!grants.empty());
+            for (const Grant& grant : grants)
+                told.push_back(FakeLab::commitment(grant, FakeLab::honest(grant)));
+            lab.do_honestly(computer, grants);
+        }
+        // All of it again, as after lost replies, and by a computer that still holds all that it may.
+        ExchangeRequest request = lab.request(computer, 0, told);
+        for (size_t i = 0; i < limits::open_assignments; ++i) request.holding.push_back(told[i].assignment);
+        lab.look_ups = 0;
+        std::set<AssignmentId> acknowledged;
+        std::set<AssignmentId> decided;
+        for (int exchanges = 1; acknowledged.size() < count || decided.size() < limits::open_assignments;
+             ++exchanges) {
+            QVERIFY2(exchanges <= 4, "expected each exchange to come further");
+            const ExchangeReply reply = *lab.exchange(computer, request);
+            QVERIFY(lab.look_ups <= exchanges * ExchangeDesk::look_ups_per_exchange);
+            for (const Receipt& receipt : reply.acknowledged) {
+                QCOMPARE(receipt.kind, ReceiptKind::repeated);
+                acknowledged.insert(receipt.assignment);
+                std::erase_if(request.results,
+                              [&](const Result& result) { return result.assignment == receipt.assignment; });
+            }
+            for (const Decision& decision : reply.decided) decided.insert(decision.assignment);
+        }
+    }
+
     // ---- sessions
     void of_two_copies_of_a_directory_the_older_is_told() {
         FakeLab lab;
