@@ -80,6 +80,9 @@ void add_invite(CLI::App& app, Session& session) {
                                           {"trusted", options->trusted},
                                           {"host", options->host.empty() ? this_host() : options->host}});
         session.print(invitation, invitation["link"].get<std::string>());
+        session.note(fmt::format("for {} {}, until {}; contributors run: goblin-worker --join 'LINK'",
+                                 options->uses, options->uses == 1 ? "computer" : "computers",
+                                 time_text(invitation["expires_at_ms"].get<uint64_t>())));
     });
 }
 

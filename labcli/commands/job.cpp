@@ -20,7 +20,9 @@ struct JobOptions {
 void list(const Session& session) {
     const json all = session.ask("job.list", json::object());
     std::string text;
-    for (const json& job : all) text += (text.empty() ? "" : "\n") + progress_text(job);
+    for (const json& job : all)
+        text += fmt::format("{}{}  {}", text.empty() ? "" : "\n", progress_text(job),
+                            job["output"].get<std::string>());
     session.print(all, text.empty() ? "no jobs" : text);
 }
 
@@ -83,7 +85,8 @@ void add_job(CLI::App& app, Session& session) {
         ->capture_default_str();
     add("stop", "stops a job; its unfinished output is removed", [](Session& s, const JobOptions& o) {
         const json status = s.ask("job.stop", {{"id", o.id}});
-        s.print(status, progress_text(status));
+        const bool was_over = status["state"] != "stopped";
+        s.print(status, (was_over ? "it was over before: " : "") + progress_text(status));
     });
     add("delete", "forgets a job that is over; its output stays", [](Session& s, const JobOptions& o) {
         s.print(s.ask("job.delete", {{"id", o.id}}), fmt::format("job {} is forgotten", o.id));

@@ -20,7 +20,9 @@ constexpr const char* about =
     "  goblin-lab serve                             runs its lab node\n"
     "  goblin-lab invite                            prints a link for a contributor: goblin-worker --join "
     "LINK\n"
-    "  goblin-lab product A.npy B.npy -o C.npy      computes A·B on the contributors\n";
+    "  goblin-lab product A.npy B.npy -o C.npy      computes A·B on the contributors\n\n"
+    "Exit codes: 0 done, 1 failed, 2 wrong usage or files that can't be used, 3 no lab node reached,\n"
+    "4 the job goes on (--detach, --timeout, Ctrl-C).\n";
 
 constexpr void (*commands[])(CLI::App&, Session&) = {add_init,    add_serve, add_invite,
                                                      add_product, add_job,   add_node};
@@ -49,6 +51,8 @@ int run(int argc, char** argv) {
         return fail(session, usage_error(app, error));
     } catch (const Error& error) {
         return fail(session, error);
+    } catch (const std::exception& error) {
+        return fail(session, Error(ErrorKind::failed, error.what()));
     }
     return session.exit_code;
 }

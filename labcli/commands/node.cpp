@@ -9,23 +9,24 @@ namespace {
 using nlohmann::json;
 
 std::string line_of(const json& node) {
-    const std::string seen =
-        node["seen_s"].is_number() ? seconds_text(node["seen_s"].get<double>()) + " ago" : "not yet seen";
-    return fmt::format(
-        "{:>4}  {}  volunteer {}{}, {}, {}, seen {}: {} agreed, {} disagreed, {} failed, {} credited",
-        node["id"].get<uint64_t>(), node["name"].get<std::string>(), node["volunteer"].get<uint64_t>(),
-        node["trusted"].get<bool>() ? " (trusted)" : "", node["membership"].get<std::string>(),
-        node["state"].get<std::string>(), seen, node["agreed"].get<uint64_t>(),
-        node["disagreed"].get<uint64_t>(), node["failed"].get<uint64_t>(),
-        flops_text(node["credit_flops"].get<double>()));
+    const std::string seen = node["seen_s"].is_number()
+                                 ? fmt::format(", heard {} ago", seconds_text(node["seen_s"].get<double>()))
+                                 : "";
+    return fmt::format("{:>4}  {}  volunteer {}{}, {}, {}{}: {} agreed, {} disagreed, {} failed, {} credited",
+                       node["id"].get<uint64_t>(), node["name"].get<std::string>(),
+                       node["volunteer"].get<uint64_t>(), node["trusted"].get<bool>() ? " (trusted)" : "",
+                       node["membership"].get<std::string>(), node["state"].get<std::string>(), seen,
+                       node["agreed"].get<uint64_t>(), node["disagreed"].get<uint64_t>(),
+                       node["failed"].get<uint64_t>(), flops_text(node["credit_flops"].get<double>()));
 }
 
 std::string details_of(const json& node) {
     std::string text = line_of(node);
     text += fmt::format("\n  address {}, key {}", node["address"].get<std::string>(),
                         node["volunteer_key"].get<std::string>());
-    text += fmt::format("\n  speed {}/s, {} open assignments, quota {}",
-                        flops_text(node["speed_flops"].get<double>()),
+    const double speed_flops = node["speed_flops"].get<double>();
+    text += fmt::format("\n  speed {}, {} open assignments, quota {}",
+                        speed_flops > 0 ? flops_text(speed_flops) + "/s" : "not measured yet",
                         node["open_assignments"].get<uint64_t>(), node["quota"].get<uint64_t>());
     for (const json& device : node["devices"])
         text +=
@@ -68,6 +69,8 @@ void add_node(CLI::App& app, Session& session) {
                 "node." + name,
                 {{"id", options->id}, {"scope", options->computer_only ? "computer" : "volunteer"}});
             session.print(node, text_of(node));
+            if (node.value("was", "") == "banned")
+                session.note("its worker ended when it was banned; its owner must start it again");
         });
         return verb;
     };
@@ -75,7 +78,10 @@ void add_node(CLI::App& app, Session& session) {
     add("approve", "lets a volunteer who waits (or was banned) compute", line_of);
     add("ban", "bans a volunteer with all computers; open tasks go to others", line_of)
         ->add_flag("--computer", options->computer_only, "ban this computer alone");
-    add("forget", "removes a computer; it must join again", line_of);
+    add("forget", "removes a computer; it must join again", [](const json& node) {
+        return fmt::format("computer {} ({}) is forgotten; it must join again", node["id"].get<uint64_t>(),
+                           node["name"].get<std::string>());
+    });
 }
 
 }  // namespace goblin::lab

@@ -52,9 +52,12 @@ void add_product(CLI::App& app, Session& session) {
     command->add_option("--verify", options->verify, "auto, redundant, recompute or product")
         ->check(one_of({"auto", "redundant", "recompute", "product"}))
         ->capture_default_str();
-    command->add_option("--replicas", options->replicas, "volunteers for each task with --verify redundant")
-        ->check(whole_number(2, largest_replicas))
-        ->capture_default_str();
+    CLI::Option* const replicas =
+        command
+            ->add_option("--replicas", options->replicas,
+                         "volunteers for each task with --verify redundant, or where auto becomes that")
+            ->check(whole_number(2, largest_replicas))
+            ->capture_default_str();
     command
         ->add_option("--max-wrong", options->max_wrong,
                      "refuse a policy that accepts a wrong result with a higher probability")
@@ -67,7 +70,13 @@ void add_product(CLI::App& app, Session& session) {
     command->add_flag("--dry-run", options->dry_run,
                       "print the plan: tasks, flops, bytes, memory per task; submit nothing");
     command->add_flag("--detach", options->detach, "submit and return at once");
-    command->callback([options, &session] {
+    command->callback([options, replicas, &session] {
+        if (*replicas && (options->verify == "recompute" || options->verify == "product"))
+            throw Error(
+                ErrorKind::usage,
+                "expected --replicas with --verify redundant or auto, found it with --verify {}, which "
+                "takes one volunteer for each task; use one of those, or leave it out",
+                options->verify);
         const auto absolute = [](const std::string& path) {
             if (!is_utf8(path))
                 throw Error(ErrorKind::usage,
@@ -96,6 +105,8 @@ void add_product(CLI::App& app, Session& session) {
         session.note(fmt::format("job {}: {}", id, plan_text(submitted)));
         session.note("contributors see the numbers: confidential data does not belong on an open grid");
         if (options->detach) {
+            session.note(fmt::format("detached; job {} goes on. Follow it with: {}", id,
+                                     session.command(fmt::format("job watch {}", id))));
             session.print(submitted, fmt::format("job {}", id));
             session.exit_code = exit_detached;
             return;

@@ -38,6 +38,18 @@ void Session::print(const nlohmann::json& document, const std::string& text) con
         fmt::print("{}\n", plain_lines(text));
 }
 
+std::string Session::command(std::string_view words) const {
+    if (directory.empty()) return fmt::format("goblin-lab {}", words);
+    const std::string named = lab_directory().string();
+    constexpr std::string_view plain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:@%";
+    if (named.find_first_not_of(plain) == std::string::npos)
+        return fmt::format("goblin-lab --dir {} {}", named, words);
+    std::string quoted = "'";
+    for (const char each : named) quoted += each == '\'' ? std::string("'\\''") : std::string(1, each);
+    return fmt::format("goblin-lab --dir {}' {}", quoted, words);
+}
+
 std::string json_line(const nlohmann::json& document) {
     return document.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }

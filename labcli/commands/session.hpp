@@ -26,6 +26,8 @@ struct Session {
     nlohmann::json ask(std::string_view verb, const nlohmann::json& arguments) const;
     // With --json the document on one line, else the text.
     void print(const nlohmann::json& document, const std::string& text) const;
+    // A command line for people to type: with --dir where it was given.
+    std::string command(std::string_view words) const;
     // To standard error, unless --quiet.
     void note(const std::string& text) const;
 };

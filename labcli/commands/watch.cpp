@@ -1,6 +1,7 @@
 // Follows a job and says how it went.
 #include "labcli/commands/watch.hpp"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -40,7 +41,12 @@ class ProgressLine {
         if (quiet_ || text == shown_) return;
         const auto now = steady_clock::now();
         if (!terminal_ && now - shown_at_ < plain_interval && !shown_.empty()) return;
-        fmt::print(stderr, "{}{}{}", terminal_ ? "\r\x1b[K" : "", plain_text(text, SIZE_MAX),
+        // A line that wraps would leave its first rows behind. The last column stays free, and so does one
+        // for the ellipsis.
+        winsize window{};
+        const bool known = terminal_ && ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 4;
+        const size_t most = known ? size_t{window.ws_col} - 2 : SIZE_MAX;
+        fmt::print(stderr, "{}{}{}", terminal_ ? "\r\x1b[K" : "", plain_text(text, most),
                    terminal_ ? "" : "\n");
         std::fflush(stderr);
         shown_ = text;
@@ -92,6 +98,9 @@ std::string report_text(const json& status) {
     std::string text =
         fmt::format("{}\nresult: {}\ncomputed in {} by:", progress_text(status),
                     status["output"].get<std::string>(), seconds_text(status["elapsed_s"].get<double>()));
+    if (status["tasks"] == 0)
+        return fmt::format("{}\nresult: {}\nnothing to compute: no task was needed", progress_text(status),
+                           status["output"].get<std::string>());
     size_t named = 0;
     for (const json& volunteer : status["computed_by"]) {
         if (named++ == most_named) {
@@ -142,7 +151,8 @@ int watch_job(const Session& session, uint64_t id, uint64_t timeout_ms) {
     line.end();
     std::signal(SIGINT, previous);
     if (!is_over(status)) {
-        session.note(fmt::format("detached; job {} goes on. Return with: goblin-lab job watch {}", id, id));
+        session.note(fmt::format("detached; job {} goes on. Return with: {}", id,
+                                 session.command(fmt::format("job watch {}", id))));
         session.print(status, progress_text(status));
         return exit_detached;
     }

@@ -59,7 +59,8 @@ json invite_revoke(LabNode& node, const json& arguments) {
     return node.administer([id](LabNode::Parts parts) {
         if (!parts.contributors.revoke(id))
             throw Error(ErrorKind::usage,
-                        "expected the number of an invitation, found {}; `goblin-lab invite list` shows them",
+                        "expected an invitation of this lab, found none with the number {}; `goblin-lab "
+                        "invite list` shows them",
                         id);
         return json_of(parts.contributors.invitations().at(id));
     });

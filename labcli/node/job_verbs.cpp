@@ -38,10 +38,20 @@ PolicyChoice policy_of(const json& arguments) {
     return choice;
 }
 
+// A file that can't be read as an operand is a wrong submission: no job failed.
+json plan_of(const JobKind& kind, const json& arguments, const Capacity& capacity) {
+    try {
+        return kind.plan(arguments, capacity);
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::input && error.kind() != ErrorKind::io) throw;
+        throw Error(ErrorKind::usage, error.what());
+    }
+}
+
 Submission plan_submission(LabNode& node, const json& arguments) {
     const JobKind& kind = job_kind(arguments.at("kind").get<std::string>());
     const Capacity capacity = node.administer([](LabNode::Parts parts) { return parts.board.capacity(); });
-    Submission submission{kind, kind.plan(arguments.at("arguments"), capacity), policy_of(arguments), {}};
+    Submission submission{kind, plan_of(kind, arguments.at("arguments"), capacity), policy_of(arguments), {}};
     submission.summary = kind.summarize(submission.specification);
     if (!arguments.contains("max_wrong")) return submission;
     const double max_wrong = arguments.at("max_wrong").get<double>();
@@ -75,8 +85,10 @@ json json_of(const Submission& submission) {
 Job& expect_job(LabNode::Parts& parts, JobId id) {
     Job* const job = parts.board.find(id);
     if (job == nullptr)
-        throw Error(ErrorKind::usage,
-                    "expected the number of a job, found {}; `goblin-lab job list` shows them", id);
+        throw Error(
+            ErrorKind::usage,
+            "expected a job of this lab, found none with the number {}; `goblin-lab job list` shows them",
+            id);
     return *job;
 }
 

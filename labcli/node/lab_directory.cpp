@@ -118,7 +118,14 @@ void LabDirectory::create(const fs::path& path, const LabSettings& settings) {
 }
 
 LabDirectory::LabDirectory(fs::path path) : path_(std::move(path)) {
-    if (!fs::exists(path_ / settings_file))
+    std::error_code refusal;
+    const bool exists = fs::exists(path_ / settings_file, refusal);
+    if (refusal)
+        throw Error(ErrorKind::denied,
+                    "{}: expected a lab's directory that this user may read, found: {}; run this as the user "
+                    "who made the lab",
+                    path_.string(), refusal.message());
+    if (!exists)
         throw Error(ErrorKind::usage,
                     "{}: expected a lab's directory, found none; make one with `goblin-lab init {}`, or name "
                     "it with --dir or GOBLIN_LAB_DIR",

@@ -13,36 +13,48 @@ namespace {
 
 using nlohmann::json;
 
+// For people at the lab.
+std::string state_of(MemberState membership, const LiveComputer& computer, uint64_t now_ms) {
+    switch (membership) {
+        case MemberState::pending:
+            return fmt::format("waiting for: goblin-lab node approve {}", computer.record.id);
+        case MemberState::banned:
+            return "gets no tasks";
+        case MemberState::approved:
+            break;
+    }
+    return computer.state_text(now_ms);
+}
+
 json json_of(LabNode::Parts& parts, const LiveComputer& computer) {
     const Volunteer& volunteer = parts.contributors.volunteer(computer.record.volunteer);
-    const std::string why_not = parts.contributors.why_not(computer);
+    const MemberState membership =
+        volunteer.state == MemberState::approved ? computer.record.state : volunteer.state;
     json seen_s = nullptr;
     if (computer.last_seen_ms != 0)
         seen_s = static_cast<double>(parts.environment.now_ms() - computer.last_seen_ms) / 1000;
-    return {
-        {"id", computer.record.id},
-        {"name", computer.record.name},
-        {"volunteer", volunteer.id},
-        {"membership", std::string(name_of(volunteer.state == MemberState::approved ? computer.record.state
-                                                                                    : volunteer.state))},
-        {"trusted", volunteer.trusted},
-        {"state", why_not.empty() ? computer.state_text(parts.environment.now_ms()) : why_not},
-        {"seen_s", seen_s},
-        {"open_assignments", computer.open.size()},
-        {"speed_flops", computer.record.speed_flops},
-        {"agreed", volunteer.agreed},
-        {"disagreed", volunteer.disagreed},
-        {"failed", volunteer.failed},
-        {"credit_flops", volunteer.credit_flops}};
+    return {{"id", computer.record.id},
+            {"name", computer.record.name},
+            {"volunteer", volunteer.id},
+            {"membership", std::string(name_of(membership))},
+            {"trusted", volunteer.trusted},
+            {"state", state_of(membership, computer, parts.environment.now_ms())},
+            {"seen_s", seen_s},
+            {"open_assignments", computer.open.size()},
+            {"speed_flops", computer.record.speed_flops},
+            {"agreed", volunteer.agreed},
+            {"disagreed", volunteer.disagreed},
+            {"failed", volunteer.failed},
+            {"credit_flops", volunteer.credit_flops}};
 }
 
 LiveComputer& expect_computer(LabNode::Parts& parts, ComputerId id) {
     LiveComputer* const computer = parts.contributors.computer(id);
     if (computer == nullptr)
-        throw Error(
-            ErrorKind::usage,
-            "expected the number of a contributor's computer, found {}; `goblin-lab node list` shows them",
-            id);
+        throw Error(ErrorKind::usage,
+                    "expected a computer of a contributor, found none with the number {}; `goblin-lab node "
+                    "list` shows them",
+                    id);
     return *computer;
 }
 
@@ -86,10 +98,13 @@ json node_approve(LabNode& node, const json& arguments) {
     const auto id = arguments.at("id").get<ComputerId>();
     return node.administer([id](LabNode::Parts parts) {
         LiveComputer& computer = expect_computer(parts, id);
+        const json before = json_of(parts, computer);
         parts.contributors.set_state(parts.contributors.volunteer(computer.record.volunteer),
                                      MemberState::approved);
         parts.contributors.set_state(computer, MemberState::approved);
-        return json_of(parts, computer);
+        json approved = json_of(parts, computer);
+        approved["was"] = before["membership"];
+        return approved;
     });
 }
 

@@ -280,10 +280,15 @@ std::string JobBoard::reason_of(Job& job) {
 std::string JobBoard::why_nobody_computes() {
     const uint64_t now_ms = environment_.now_ms();
     uint64_t heard_ms = 0;
+    ComputerId pending = 0;
     for (const auto& [id, computer] : contributors_.computers()) {
         if (computer.is_connected(now_ms)) return {};
         heard_ms = std::max(heard_ms, computer.last_seen_ms);
+        if (contributors_.volunteer(computer.record.volunteer).state == MemberState::pending) pending = id;
     }
+    if (pending != 0)
+        return fmt::format("waiting for a person to approve a volunteer: goblin-lab node approve {}",
+                           pending);
     return heard_ms == 0
                ? "waiting for contributors: none is connected"
                : fmt::format("waiting for contributors: none is connected, the last was heard {} ago",

@@ -1,13 +1,17 @@
 // A product over .npy files: reads panels of the operands, writes tiles of the output.
 #include "labcli/jobs/product/product_job.hpp"
 
+#include <unistd.h>
+
 #include <cassert>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <shared_mutex>
+#include <system_error>
 
 #include "core/error.hpp"
 #include "core/graph/checked.hpp"
@@ -46,6 +50,10 @@ NpyReader open_operand(const path& file, std::string_view what) {
             ErrorKind::input,
             "{}: expected a matrix (two axes) for {}, found {}; reshape it in NumPy and save it again",
             file.string(), what, reader.spec().text());
+    if (reader.spec().dtype == DType::boolean)
+        throw Error(ErrorKind::input,
+                    "{}: expected numbers for {}, found {}; cast it in NumPy and save it again",
+                    file.string(), what, reader.spec().text());
     return reader;
 }
 
@@ -281,6 +289,31 @@ std::string required_path(const json& arguments, const char* name) {
     return text;
 }
 
+// Looked at before anything is computed: what can't be written in the end is hours of volunteers' work.
+void expect_usable_output(const path& output, bool overwrite) {
+    namespace fs = std::filesystem;
+    std::error_code unknown;  // what can't be looked at is refused when the output is created
+    if (!output.has_filename() || fs::is_directory(output, unknown))
+        throw Error(ErrorKind::usage,
+                    "expected the name of a file for the output, found the folder {}; add a name, for "
+                    "example {}",
+                    output.string(), (output / "C.npy").string());
+    const path folder = output.parent_path();
+    if (!fs::is_directory(folder, unknown))
+        throw Error(ErrorKind::usage,
+                    "expected the folder {} for the output, found none; make it, or choose another",
+                    folder.string());
+    if (access(folder.c_str(), W_OK | X_OK) != 0)
+        throw Error(ErrorKind::usage,
+                    "expected a folder for the output that the lab node may write to, found {} ({}); choose "
+                    "another, or change who may write to it",
+                    folder.string(), std::system_category().message(errno));
+    if (!overwrite && fs::exists(fs::symlink_status(output, unknown)))
+        throw Error(ErrorKind::usage,
+                    "{}: expected no file of that name yet, found one; remove it or pass --overwrite",
+                    output.string());
+}
+
 }  // namespace
 
 json plan_product(const json& arguments, const Capacity& capacity) {
@@ -295,10 +328,7 @@ json plan_product(const json& arguments, const Capacity& capacity) {
         throw Error(ErrorKind::usage,
                     "expected an output beside the operands, found {} named as both; choose another output",
                     output);
-    if (!overwrite && std::filesystem::exists(output))
-        throw Error(ErrorKind::usage,
-                    "{}: expected no file of that name yet, found one; remove it or pass --overwrite",
-                    output);
+    expect_usable_output(output, overwrite);
     const std::string tile = arguments.value("tile", "");
     const Grid grid = tile.empty() ? choose_grid(size, capacity) : grid_from_text(size, tile);
     return {{"a", a_path},

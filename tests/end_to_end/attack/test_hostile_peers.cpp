@@ -302,7 +302,7 @@ class TestHostilePeers : public QObject {
         QCOMPARE(files.wrong_output(), std::string());
         const Finished missing =
             lab_->command({"product", (folder / "\x1b[2J").string(), files.b().string(), "-o", "x.npy"});
-        QCOMPARE(missing.exit_code, 1);
+        QCOMPARE(missing.exit_code, 2);
         expect_plain(missing.output);
         expect_plain(missing.errors);
     }

@@ -91,6 +91,7 @@ const WrongValue wrong_values[] = {
     {"product", {"A.npy", "B.npy", "-o", "C.npy", "--verify", "hope"}},
     {"product", {"A.npy", "B.npy", "-o", "C.npy", "--replicas", "1"}},
     {"product", {"A.npy", "B.npy", "-o", "C.npy", "--replicas", "17"}},
+    {"product", {"A.npy", "B.npy", "-o", "C.npy", "--replicas", "3", "--verify", "recompute"}},
     {"product", {"A.npy", "B.npy", "-o", "C.npy", "--max-wrong", "2"}},
     {"product", {"A.npy", "B.npy", "-o", "C.npy", "--max-wrong", "nan"}},
     {"product", {"A.npy", "B.npy", "-o", "C.npy", "--max-wrong", "1e-6", "--verify", "redundant"}},
@@ -328,6 +329,22 @@ class TestLabCommandLine : public QObject {
         QVERIFY(!std::filesystem::exists(lab_->files() / "C.npy"));
     }
 
+    void who_detaches_is_told_how_to_return_from_any_folder_data() {
+        QTest::addColumn<QString>("option");
+        for (const char* option : {"--detach", "--timeout=1s"}) QTest::newRow(option) << option;
+    }
+    void who_detaches_is_told_how_to_return_from_any_folder() {
+        QFETCH(QString, option);
+        const Finished left = in_files({"product", "A.npy", "B.npy", "-o", "C.npy", option.toStdString()});
+        QVERIFY2(left.exit_code == detached, told(left).c_str());
+        const std::string id = std::to_string(Json::parse(left.output)["id"].get<uint64_t>());
+        const std::string back =
+            fmt::format("goblin-lab --dir {} job watch {}\n", lab_->directory().string(), id);
+        QVERIFY2(left.errors.find(back) != std::string::npos, told(left).c_str());
+        json_of({"job", "stop", id});
+        json_of({"job", "delete", id});
+    }
+
     void a_job_nobody_computes_is_detached_from_shown_and_stopped() {
         const Json job = json_of({"product", "A.npy", "B.npy", "-o", "C.npy", "--detach"}, detached);
         const std::string id = std::to_string(job["id"].get<uint64_t>());
@@ -372,13 +389,13 @@ class TestLabCommandLine : public QObject {
         QCOMPARE(product_->wrong_output(), std::string());
     }
 
-    void a_job_that_fails_exits_with_1() {
+    void operands_that_cant_be_used_are_wrong_usage() {
         const Finished no_file = in_files({"product", "missing.npy", "B.npy", "-o", "F.npy"});
-        QVERIFY2(no_file.exit_code == failed && no_file.errors.find("missing.npy") != std::string::npos,
+        QVERIFY2(no_file.exit_code == usage && no_file.errors.find("missing.npy") != std::string::npos,
                  told(no_file).c_str());
         const Finished shapes = in_files({"product", "A.npy", "A.npy", "-o", "F.npy"});
         QVERIFY2(
-            shapes.exit_code == failed && shapes.errors.find("transpose one of them") != std::string::npos,
+            shapes.exit_code == usage && shapes.errors.find("transpose one of them") != std::string::npos,
             told(shapes).c_str());
     }
 
@@ -395,7 +412,9 @@ class TestLabCommandLine : public QObject {
         QVERIFY(wait_until([&] { return !worker_->running(); }));
         QVERIFY2(worker_->log().find("banned") != std::string::npos, worker_->log().c_str());
         VERIFY_JSON(json_of({"node", "approve", id})["membership"], "approved");
-        json_of({"node", "forget", id});
+        const Finished forgotten = in_files({"node", "forget", id}, false);
+        QCOMPARE(forgotten.output,
+                 fmt::format("computer {} (Zoë's PC) is forgotten; it must join again\n", id));
         QCOMPARE(json_of({"node", "list"}).size(), size_t{0});
         expect_usage_error({"node", "show", id}, "node list");
     }

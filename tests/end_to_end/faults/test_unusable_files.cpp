@@ -39,69 +39,55 @@ struct Case {
     const char* name;
     // Makes A at the path (or leaves it); a good A and B are there already.
     std::function<void(const fs::path& a)> spoil;
-    int exit_code;
     std::vector<std::string> said;
 };
 
 const Case cases[] = {
-    {"a file that isn't there", [](const fs::path& a) { fs::remove(a); }, 1, {"a.npy", "No such file"}},
+    {"a file that isn't there", [](const fs::path& a) { fs::remove(a); }, {"a.npy", "No such file"}},
     {"a folder",
      [](const fs::path& a) {
          fs::remove(a);
          fs::create_directory(a);
      },
-     1,
      {"expected a file at", "found a folder; give the path of a file"}},
     {"a device",
      [](const fs::path& a) {
          fs::remove(a);
          fs::create_symlink("/dev/zero", a);
      },
-     1,
      {"expected a file at", "found a pipe or a device; give the path of a file"}},
     {"an empty file",
      [](const fs::path& a) { write_text(a, ""); },
-     1,
      {"expected a .npy file, found an empty one"}},
     {"a text",
      [](const fs::path& a) { write_text(a, "1,2,3\n4,5,6\n"); },
-     1,
      {"expected a .npy file, which starts with \\x93NUMPY, found '1,2,3", "numpy.save"}},
     {"a file whose end is missing",
      [](const fs::path& a) { fs::resize_file(a, fs::file_size(a) - 5); },
-     1,
      {"5 too few; copy or save it again"}},
     {"a file cut in its header",
      [](const fs::path& a) { fs::resize_file(a, 40); },
-     1,
      {"expected a .npy header of", "copy it again"}},
     {"complex numbers",
      [](const fs::path& a) { write_text(a, npy_text("'<c8'", "(4, 4)", 128)); },
-     1,
      {"expected elements of one of the types", "'<c8'"}},
     {"Python objects",
      [](const fs::path& a) { write_text(a, npy_text("'|O'", "(4, 4)", 128)); },
-     1,
      {"expected elements of one of the types"}},
     {"half precision",
      [](const fs::path& a) { write_text(a, npy_text("'<f2'", "(4, 4)", 32)); },
-     1,
      {"expected elements of one of the types", "'<f2'"}},
     {"a vector",
      [](const fs::path& a) { write_text(a, npy_text("'<f4'", "(4,)", 16)); },
-     1,
      {"expected a matrix (two axes) for A", "reshape it"}},
     {"a stack of matrices",
      [](const fs::path& a) { write_text(a, npy_text("'<f4'", "(2, 4, 4)", 128)); },
-     1,
      {"expected a matrix (two axes) for A", "reshape it"}},
     {"shapes that don't fit",
      [](const fs::path& a) { write_text(a, npy_text("'<f4'", "(4, 5)", 80)); },
-     1,
      {"expected as many columns in A as rows in B, found", "f32[4, 5]", "transpose one of them"}},
     {"types that differ",
      [](const fs::path& a) { write_text(a, npy_text("'<f8'", "(4, 4)", 128)); },
-     1,
      {"expected A and B of one type, found", "f64[4, 4]", "cast one of them"}},
 };
 
@@ -130,14 +116,13 @@ class TestUnusableFiles : public QObject {
         for (const char* name : {"a.npy", "b.npy"})
             write_text(folder_ / name, npy_text("'<f4'", "(4, 4)", 64));
         chosen.spoil(folder_ / "a.npy");
-        expect_refusal(folder_ / "a.npy", folder_ / "b.npy", folder_ / "c.npy", chosen.exit_code,
-                       chosen.said);
+        expect_refusal(folder_ / "a.npy", folder_ / "b.npy", folder_ / "c.npy", chosen.said);
     }
 
     void an_output_that_exists_is_kept_unless_its_owner_says_otherwise() {
         good_operands();
         write_text(folder_ / "c.npy", "precious");
-        expect_refusal(folder_ / "a.npy", folder_ / "b.npy", folder_ / "c.npy", 2,
+        expect_refusal(folder_ / "a.npy", folder_ / "b.npy", folder_ / "c.npy",
                        {"expected no file of that name yet, found one", "--overwrite"});
         QCOMPARE(text_of_file(folder_ / "c.npy"), std::string("precious"));
         const Finished submitted =
@@ -153,14 +138,30 @@ class TestUnusableFiles : public QObject {
     void an_output_that_is_an_operand_is_refused() {
         good_operands();
         for (const char* name : {"a.npy", "b.npy"})
-            expect_refusal(folder_ / "a.npy", folder_ / "b.npy", folder_ / name, 2,
+            expect_refusal(folder_ / "a.npy", folder_ / "b.npy", folder_ / name,
                            {"expected an output beside the operands"});
     }
 
     void an_output_in_a_folder_that_isnt_there_is_refused() {
         good_operands();
-        expect_refusal(folder_ / "a.npy", folder_ / "b.npy", folder_ / "nowhere" / "c.npy", 1,
-                       {"nowhere", "No such file"});
+        expect_refusal(folder_ / "a.npy", folder_ / "b.npy", folder_ / "nowhere" / "c.npy",
+                       {"expected the folder", "nowhere for the output, found none"});
+    }
+
+    void an_output_that_is_a_folder_is_refused_before_anything_is_computed() {
+        good_operands();
+        fs::create_directory(folder_ / "c");
+        for (const char* more : {"--overwrite", "--dry-run"})
+            for (const fs::path& output : {folder_ / "c", folder_ / "c" / "", folder_ / "not there" / ""})
+                expect_refusal(folder_ / "a.npy", folder_ / "b.npy", output,
+                               {"expected the name of a file for the output, found the folder", "C.npy"},
+                               {more});
+    }
+
+    void a_dry_run_refuses_what_submitting_would() {
+        good_operands();
+        expect_refusal(folder_ / "a.npy", folder_ / "b.npy", folder_ / "nowhere" / "c.npy",
+                       {"expected the folder"}, {"--dry-run"});
     }
 
     void an_output_in_a_folder_that_cant_be_written_is_refused() {
@@ -168,7 +169,7 @@ class TestUnusableFiles : public QObject {
         const SmallDisk disk(1 << 20);
         if (!disk) QSKIP("this system allows no file system of a test's own");
         disk.make_read_only();
-        expect_refusal(folder_ / "a.npy", folder_ / "b.npy", disk.path() / "c.npy", 1,
+        expect_refusal(folder_ / "a.npy", folder_ / "b.npy", disk.path() / "c.npy",
                        {"Read-only file system"});
     }
 
@@ -272,11 +273,13 @@ class TestUnusableFiles : public QObject {
         return false;
     }
 
-    void expect_refusal(const fs::path& a, const fs::path& b, const fs::path& output, int exit_code,
-                        const std::vector<std::string>& said) {
+    void expect_refusal(const fs::path& a, const fs::path& b, const fs::path& output,
+                        const std::vector<std::string>& said, const std::vector<std::string>& more = {}) {
         const size_t jobs = lab_->ask("job.list").size();
-        const Finished product = lab_->command({"product", a.string(), b.string(), "-o", output.string()});
-        QVERIFY2(product.exit_code == exit_code, product.errors.c_str());
+        std::vector<std::string> command{"product", a.string(), b.string(), "-o", output.string()};
+        command.insert(command.end(), more.begin(), more.end());
+        const Finished product = lab_->command(command);
+        QVERIFY2(product.exit_code == 2, product.errors.c_str());
         for (const std::string& text : said)
             QVERIFY2(product.errors.find(text) != std::string::npos,
                      qPrintable(QString::fromStdString("expected '" + text + "', found: " + product.errors)));

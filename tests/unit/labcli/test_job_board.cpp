@@ -120,6 +120,9 @@ class TestJobBoard : public QObject {
         LiveComputer& pending = lab.join();
         lab.contributors.set_state(lab.contributors.volunteer(pending.record.volunteer),
                                    MemberState::pending);
+        QCOMPARE(lab.board.reason_of(job),
+                 fmt::format("waiting for a person to approve a volunteer: goblin-lab node approve {}",
+                             pending.record.id));
         lab.exchange(pending, lab.request(pending, 1));
         lab.pass_ms(2'000);
         QVERIFY(lab.board.reason_of(job).find("approve") != std::string::npos);
