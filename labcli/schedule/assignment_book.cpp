@@ -14,6 +14,10 @@ namespace {
 constexpr uint64_t slack_ms = 30'000;
 constexpr uint64_t patience = 4;
 
+uint64_t transfer_ms(const PreparedTask& task) {
+    return slack_ms + task.transfer_bytes * 1000 / limits::slow_link_rate;
+}
+
 }  // namespace
 
 AssignmentBook::AssignmentBook(const Environment& environment, Contributors& contributors, Journal& journal,
@@ -40,8 +44,7 @@ uint64_t AssignmentBook::duration_ms(const LiveComputer& computer, const Prepare
     // However slow a computer says or seems to be, it keeps nothing from others for longer than the longest
     // task.
     constexpr auto longest_ms = static_cast<double>(limits::task_longest_ms);
-    return slack_ms + patience * static_cast<uint64_t>(std::min(compute_ms, longest_ms)) +
-           task.transfer_bytes * 1000 / limits::slow_link_rate;
+    return patience * static_cast<uint64_t>(std::min(compute_ms, longest_ms)) + transfer_ms(task);
 }
 
 Assignment& AssignmentBook::issue(LiveComputer& computer, const Job& job, OpenTask& task) {
@@ -57,6 +60,7 @@ Assignment& AssignmentBook::issue(LiveComputer& computer, const Job& job, OpenTa
     assignment.issued_ms = environment_.now_ms();
     assignment.deadline_ms = assignment.issued_ms + assignment.duration_ms;
     assignment.flops = task.prepared.flops;
+    assignment.send_ms = transfer_ms(task.prepared);
     journal_.assignment_issued(assignment);
     task.claims.push_back(assignment.id);
     task.holders.insert(assignment.volunteer);
@@ -84,6 +88,7 @@ void AssignmentBook::restore(Assignment assignment, OpenTask& task) {
     assignment.volunteer = computer->record.volunteer;
     assignment.issued_ms = environment_.now_ms();
     assignment.flops = task.prepared.flops;
+    assignment.send_ms = transfer_ms(task.prepared);
     // Numbers that had arrived were only in memory: they are asked for again.
     if (assignment.state == AssignmentState::returned) assignment.state = AssignmentState::committed;
     // Only who still has to compute can be late; see commit() and expire().
@@ -111,7 +116,8 @@ void AssignmentBook::commit(Assignment& assignment, std::vector<Digest> digests,
 void AssignmentBook::ask_to_send(Assignment& assignment) {
     assert(assignment.state == AssignmentState::committed);
     assignment.asked_to_send = true;
-    assignment.deadline_ms = environment_.now_ms() + assignment.duration_ms;
+    // The result is there: others wait for nothing but its transfer.
+    assignment.deadline_ms = environment_.now_ms() + assignment.send_ms;
     contributors_.computer(assignment.computer)->has_news = true;
 }
 
@@ -169,6 +175,19 @@ void AssignmentBook::fail(Assignment& assignment, std::string reason) {
 void AssignmentBook::hand_back(Assignment& assignment, std::string reason) {
     contributors_.computer(assignment.computer)->hold_off(environment_.now_ms());
     refuse(assignment, std::move(reason));
+}
+
+void AssignmentBook::give_up(Assignment& assignment, std::string reason) {
+    assert(!assignment.digests.empty());
+    const uint64_t now_ms = environment_.now_ms();
+    LiveComputer& computer = *contributors_.computer(assignment.computer);
+    Volunteer& volunteer = volunteer_of(assignment);
+    ++volunteer.failed;
+    // All that a computer lost with its disk is one error.
+    if (!computer.waits(now_ms)) computer.err(now_ms);
+    computer.cancelled[assignment.id] = reason;
+    journal_.volunteer(volunteer);
+    end(assignment, AssignmentState::failed, std::move(reason));
 }
 
 void AssignmentBook::refuse(Assignment& assignment, std::string reason) {

@@ -49,6 +49,8 @@ class AssignmentBook {
     // The computer gives it back: no error, but it waits before it gets others. Otherwise one could go
     // through the tasks that wait for a second replica until a friend's comes up.
     void hand_back(Assignment& assignment, std::string reason);
+    // The computer committed to a result and doesn't stand by it: an error, and shown as a failure.
+    void give_up(Assignment& assignment, std::string reason);
     // Through nobody's fault: lost by the worker, or not needed any more.
     void refuse(Assignment& assignment, std::string reason);
     void cancel(Assignment& assignment, std::string reason);

@@ -10,6 +10,10 @@ namespace {
 // Inputs that ride along in one reply; the rest of an exchange's 16 MiB is for everything else.
 constexpr uint64_t most_inline_bytes = uint64_t{8} << 20;
 
+// Of a volunteer of whom nothing was verified yet: what it committed to and others wait for counts, too, or
+// one invitation would be enough to hold up a job's disputes and the memory of their results.
+constexpr size_t newcomer_open_assignments = 8;
+
 uint64_t inline_bytes(const Grant& grant) {
     uint64_t size = 0;
     for (const TaskInputMessage& input : grant.task.inputs) size += input.bytes ? input.bytes->size() : 0;
@@ -72,7 +76,7 @@ bool Dispatcher::grant_one(LiveComputer& computer, Job& job, uint64_t quota, std
     job.starved_since_ms = 0;
     board_.begin(job);
     OpenTask& task = *job.queue.find(*number);
-    if (task.claims.empty()) job.queue.begin(task, computer.record.volunteer);
+    if (task.claims.empty() && !task.given_up) job.queue.begin(task, computer.record.volunteer);
     const Assignment& assignment = book_.issue(computer, job, task);
     tasks.push_back(grant_of(assignment, task.prepared));
     board_.judge().evaluate(job, *number);  // it may lack further replicas
@@ -82,9 +86,9 @@ bool Dispatcher::grant_one(LiveComputer& computer, Job& job, uint64_t quota, std
 void Dispatcher::grant(LiveComputer& computer, std::vector<Grant>& tasks) {
     if (!board_.held_back().empty() || environment_.now_ms() < computer.no_tasks_before_ms) return;
     if (!contributors_.why_not(computer).empty() || computer.devices.empty()) return;
-    const uint64_t newcomer_quota =
-        contributors_.volunteer(computer.record.volunteer).agreed == 0 ? 1 : limits::open_assignments;
-    const uint64_t quota = std::min(computer.quota, newcomer_quota);
+    const bool newcomer = contributors_.volunteer(computer.record.volunteer).agreed == 0;
+    const uint64_t quota = newcomer ? 1 : computer.quota;
+    const uint64_t most_open = newcomer ? newcomer_open_assignments : limits::open_assignments;
     const double flops_per_ms = static_cast<double>(computer.speed_flops()) / 1000;
     draw_.look_around();
     double granted_ms = 0;
@@ -94,7 +98,7 @@ void Dispatcher::grant(LiveComputer& computer, std::vector<Grant>& tasks) {
         if (is_over(job.record.state)) continue;
         draw_.draw(job);
         while (tasks.size() < computer.wanted_tasks && computer.uncommitted < quota &&
-               computer.open.size() < limits::open_assignments &&
+               computer.open.size() < most_open &&
                (tasks.empty() || granted_ms < static_cast<double>(computer.wanted_work_ms)) &&
                bytes < most_inline_bytes) {
             if (!grant_one(computer, job, quota, tasks)) break;

@@ -53,8 +53,12 @@ void ExchangeDesk::drop_lost(LiveComputer& computer, const std::vector<Assignmen
         Assignment& assignment = *book_.find(id);
         const JobId job_id = assignment.job;
         const TaskNumber task = assignment.task;
-        drop_claim(assignment);
-        book_.refuse(assignment, "the worker no longer has it");
+        if (assignment.digests.empty()) {
+            drop_claim(assignment);
+            book_.refuse(assignment, "the worker no longer has it");
+        } else {
+            give_up(assignment, "the worker no longer has it");
+        }
         if (Job* const job = board_.find_running(job_id)) board_.judge().evaluate(*job, task);
     }
 }
@@ -201,8 +205,27 @@ Receipt ExchangeDesk::take_data(Assignment& assignment, Result& result) {
     return {result.assignment, ReceiptKind::taken, {}};
 }
 
+// A commitment binds: without a price for giving it up, who lies would never be seen, and conspirators would
+// give up every task but those that they hold alone.
+void ExchangeDesk::give_up(Assignment& assignment, std::string_view reason) {
+    drop_claim(assignment);
+    if (Job* const job = board_.find_running(assignment.job)) {
+        if (OpenTask* const task = job->queue.find(assignment.task)) task->given_up = true;
+        journal_.event(assignment.job,
+                       fmt::format("task {}: computer {} committed to a result and gave it up: {}",
+                                   assignment.task, assignment.computer, reason));
+    }
+    book_.give_up(assignment, fmt::format("committed to a result, then gave it up: {}", reason));
+}
+
 Receipt ExchangeDesk::take_end(Assignment& assignment, Result& result) {
     const std::string reason = plain_text(result.reason);
+    if (assignment.state == AssignmentState::returned)
+        return refused(result, "the numbers have arrived, their verdict follows");
+    if (result.kind == ResultKind::handed_back && !assignment.digests.empty()) {
+        give_up(assignment, reason);
+        return {result.assignment, ReceiptKind::taken, {}};
+    }
     drop_claim(assignment);
     if (result.kind == ResultKind::failed) {
         if (Job* const job = board_.find_running(assignment.job)) {

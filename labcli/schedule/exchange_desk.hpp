@@ -76,6 +76,7 @@ class ExchangeDesk {
     bool may_look_up(const AssignmentId& id);
     Receipt receipt_for_closed(const LiveComputer& computer, const Result& result);
     void drop_claim(Assignment& assignment);
+    void give_up(Assignment& assignment, std::string_view reason);
     void add_news(LiveComputer& computer, const std::vector<AssignmentId>& holding, ExchangeReply& reply);
     void remember_closed(LiveComputer& computer, const AssignmentId& id);
     void answer(LiveComputer& computer, ExchangeReply reply, Done<ExchangeReply> done);

@@ -53,7 +53,8 @@ OpenTask* JobQueue::find(TaskNumber task) {
 void JobQueue::queue(TaskNumber number, uint64_t missing) {
     OpenTask& task = open_.at(number);
     using Queue = OpenTask::Queue;
-    const Queue wanted = missing == 0 ? Queue::none : task.claims.empty() ? Queue::fresh : Queue::window;
+    const bool untouched = task.claims.empty() && !task.given_up;
+    const Queue wanted = missing == 0 ? Queue::none : untouched ? Queue::fresh : Queue::window;
     if (wanted == task.queue) return;
     if (task.queue == Queue::fresh) fresh_.erase(std::find(fresh_.begin(), fresh_.end(), number));
     if (task.queue == Queue::window) leave_window(task);

@@ -28,6 +28,8 @@ struct OpenTask {
     uint64_t drawn_until_ms = 0;
     uint64_t failures = 0;
     bool checking = false;  // with the verifier
+    bool given_up =
+        false;  // somebody committed to a result and didn't stand by it: nobody begins it, all are drawn
     enum class Queue : uint8_t { none, fresh, window } queue = Queue::none;
 };
 

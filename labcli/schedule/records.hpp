@@ -145,6 +145,7 @@ struct Assignment {
     uint64_t issued_ms = 0;    // monotonic
     uint64_t deadline_ms = 0;  // monotonic
     uint64_t flops = 0;
+    uint64_t send_ms = 0;  // how long sending may take, once asked to
     bool asked_to_send = false;
     std::shared_ptr<std::vector<std::optional<ArrivedOutput>>> arriving;  // uploaded one by one
     std::shared_ptr<const std::vector<Tensor>> outputs;                   // all of them, not yet decided

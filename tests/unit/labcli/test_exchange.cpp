@@ -312,7 +312,7 @@ class TestExchange : public QObject {
         started_again.session[0] = 2;
         started_again.holding.clear();
         lab.exchange(one, started_again);
-        QCOMPARE(lab.state(gone), AssignmentState::refused);
+        QCOMPARE(lab.state(gone), AssignmentState::failed);
         LiveComputer& three = lab.join();
         const std::vector<Grant> second = lab.take(two);
         const std::vector<Grant> third = lab.take(three);
@@ -320,7 +320,7 @@ class TestExchange : public QObject {
         lab.do_honestly(three, third);
         lab.do_honestly(two, second);
         QVERIFY(job.record.state == JobState::done);
-        QCOMPARE(lab.contributors.volunteer(one.record.volunteer).failed, uint64_t{0});
+        QCOMPARE(lab.contributors.volunteer(one.record.volunteer).disagreed, uint64_t{0});
     }
 
     void a_volunteer_never_has_two_claims_to_one_task() {
