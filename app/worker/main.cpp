@@ -6,6 +6,7 @@
 #include <QTemporaryDir>
 #include <clocale>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 
 #include "app/worker/computer.hpp"
@@ -147,6 +148,9 @@ int run(QCoreApplication& application, const Options& options) {
 }  // namespace
 
 int main(int count, char** values) {
+    // What it says and writes depends on no locale. Qt from 6.8 on complains of one that isn't UTF-8, which a
+    // service often has.
+    setenv("LC_ALL", "C.UTF-8", 1);
     QCoreApplication application(count, values);
     std::setlocale(LC_ALL, "C");  // Qt takes the system's; numbers are written one way everywhere
     QNetworkProxyFactory::setUseSystemConfiguration(true);
