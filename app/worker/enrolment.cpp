@@ -14,15 +14,16 @@ Digest token_mark(const InvitationLink& link) {
     return sha256(link.token);
 }
 
-Enrolment::Enrolment(InvitationLink link, const VolunteerSeed& seed, const ComputerId& computer,
-                     std::string computer_name, Events events, QObject* parent)
+Enrolment::Enrolment(InvitationLink link, const Digest& lab, const WorkerDirectory& directory,
+                     Computer computer, Log& log, Events events, QObject* parent)
     : QObject(parent),
       link_(std::move(link)),
-      identity_(seed, link_.lab_key),
-      computer_(computer),
-      computer_name_(std::move(computer_name)),
+      address_{link_.host, link_.port, lab},
+      identity_(directory.seed(), lab),
+      computer_(std::move(computer)),
       events_(std::move(events)),
-      connection_({link_.host, link_.port, link_.lab_key}) {
+      pin_(directory.lab_folder(lab), lab, log),
+      connection_(address_, pin_) {
     again_.setSingleShot(true);
     connect(&again_, &QTimer::timeout, this, &Enrolment::ask_who_it_is);
     again_.start(0);
@@ -44,10 +45,12 @@ void Enrolment::ask_who_it_is() {
         } catch (const Error& error) {
             return try_again(error.what(), 0);
         }
-        if (info.key != link_.lab_key.bytes)
+        const std::vector<Digest>& shown = connection_.shown_keys();
+        if (info.key != shown.front().bytes)
             return events_.refused(
-                "expected the lab to name the key of the link, found another; ask the lab for a new "
+                "expected the lab to name the key that it shows, found another; ask the lab for a new "
                 "invitation link");
+        if (events_.known_otherwise(shown)) return;
         enrol(info);
     });
 }
@@ -57,9 +60,9 @@ void Enrolment::enrol(const LabInfo& info) {
     request.token = link_.token;
     request.volunteer_key = identity_.public_key();
     request.nonce = info.nonce;
-    request.signature = identity_.sign(enrolment_statement(link_.lab_key, link_.token, info.nonce));
-    request.computer = computer_;
-    request.computer_name = computer_name_;
+    request.signature = identity_.sign(enrolment_statement(Digest{info.key}, link_.token, info.nonce));
+    request.computer = computer_.mark;
+    request.computer_name = computer_.name;
     ask_lab(connection_, post_request("/v1/enrol", encode_message(request)), limits::small_body_bytes,
             [this, info](const LabAnswer& answer) {
                 const std::optional<Bytes> body = body_of(answer);
@@ -71,7 +74,7 @@ void Enrolment::enrol(const LabInfo& info) {
                     return try_again(error.what(), 0);
                 }
                 LabRecord record;
-                record.address = {link_.host, link_.port, link_.lab_key};
+                record.address = address_;
                 record.name = info.name;
                 record.computes = info.computes;
                 record.contact = info.contact;

@@ -22,10 +22,19 @@ class Enrolment : public QObject {
         std::function<void(LabRecord, bool approved)> joined;
         std::function<void(const std::string& reason)> refused;  // this link leads nowhere
         std::function<void(const std::string& reason)> delayed;  // it tries again
+        // The lab has shown these keys, newest first. True: they are those of a lab that is known here by
+        // another one, and this enrolment is over.
+        std::function<bool(const std::vector<Digest>& keys)> known_otherwise;
+    };
+    struct Computer {
+        ComputerId mark;
+        std::string name;
     };
 
-    Enrolment(InvitationLink link, const VolunteerSeed& seed, const ComputerId& computer,
-              std::string computer_name, Events events, QObject* parent = nullptr);
+    // `lab` is the key by which the lab is known here, of which the volunteer's key is derived: the link's,
+    // or an older or newer one. Throws as LabPin.
+    Enrolment(InvitationLink link, const Digest& lab, const WorkerDirectory& directory, Computer computer,
+              Log& log, Events events, QObject* parent = nullptr);
 
     std::string address_text() const { return HostPort{link_.host, link_.port}.text(); }
 
@@ -37,10 +46,11 @@ class Enrolment : public QObject {
     void try_again(const std::string& reason, uint64_t wait_ms);
 
     InvitationLink link_;
+    LabAddress address_;
     VolunteerIdentity identity_;
-    ComputerId computer_;
-    std::string computer_name_;
+    Computer computer_;
     Events events_;
+    LabPin pin_;
     HttpConnection connection_;
     BackOff back_off_;
     QTimer again_;

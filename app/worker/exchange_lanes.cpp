@@ -28,13 +28,14 @@ LabRefusal version_refusal(const std::string& mismatch) {
 
 }  // namespace
 
-ExchangeLanes::ExchangeLanes(LabAddress address, const Credential& credential, Events events, QObject* parent)
+ExchangeLanes::ExchangeLanes(LabAddress address, LabPin& pin, const Credential& credential, Events events,
+                             QObject* parent)
     : QObject(parent),
       address_(std::move(address)),
       credential_(credential),
       events_(std::move(events)),
       session_(random_bytes<FixedBytes<16>>()),
-      connections_{HttpConnection(address_), HttpConnection(address_)} {
+      connections_{HttpConnection(address_, pin), HttpConnection(address_, pin)} {
     pause_.setSingleShot(true);
     listen_later_.setSingleShot(true);
     stale_.setSingleShot(true);

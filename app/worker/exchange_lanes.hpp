@@ -33,7 +33,9 @@ class ExchangeLanes : public QObject {
         std::function<void()> free;
     };
 
-    ExchangeLanes(LabAddress address, const Credential& credential, Events events, QObject* parent = nullptr);
+    // `pin` outlives this.
+    ExchangeLanes(LabAddress address, LabPin& pin, const Credential& credential, Events events,
+                  QObject* parent = nullptr);
 
     bool may_speak() const { return !flight(Lane::speak) && !waiting(); }
     bool may_listen() const {

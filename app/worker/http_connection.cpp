@@ -1,4 +1,4 @@
-// Speaks HTTP/1.1 over a QSslSocket and trusts exactly one key.
+// Speaks HTTP/1.1 over a QSslSocket and trusts the pinned key alone.
 #include "app/worker/http_connection.hpp"
 
 #ifdef __linux__
@@ -10,6 +10,7 @@
 #include <QSslConfiguration>
 #include <cassert>
 
+#include "core/work/key_chain.hpp"
 #include "core/work/limits.hpp"
 
 namespace goblin::worker {
@@ -45,13 +46,31 @@ QSslConfiguration tls_settings() {
     settings.setPeerVerifyMode(QSslSocket::VerifyPeer);
     settings.setCaCertificates({});  // no authority is trusted, only the key
     settings.setAllowedNextProtocols({QSslConfiguration::NextProtocolHttp1_1});
+    // Every handshake shows a certificate: a session taken up again would bring back what was shown before.
+    for (const QSsl::SslOption option :
+         {QSsl::SslOptionDisableSessionTickets, QSsl::SslOptionDisableSessionSharing,
+          QSsl::SslOptionDisableSessionPersistence})
+        settings.setSslOption(option, true);
     return settings;
+}
+
+// What the peer proved by the handshake comes first, whatever else it sent.
+std::vector<std::vector<uint8_t>> certificates_of(const QSslSocket& socket) {
+    QList<QSslCertificate> chain = socket.peerCertificateChain();
+    if (chain.isEmpty() || chain.first() != socket.peerCertificate()) chain = {socket.peerCertificate()};
+    std::vector<std::vector<uint8_t>> certificates;
+    for (const QSslCertificate& certificate :
+         chain.first(std::min<qsizetype>(chain.size(), limits::lab_keys))) {
+        const QByteArray der = certificate.toDer();
+        certificates.emplace_back(der.begin(), der.end());
+    }
+    return certificates;
 }
 
 }  // namespace
 
-HttpConnection::HttpConnection(LabAddress address, QObject* parent)
-    : QObject(parent), address_(std::move(address)), silence_(this) {
+HttpConnection::HttpConnection(LabAddress address, LabPin& pin, QObject* parent)
+    : QObject(parent), address_(std::move(address)), pin_(pin), silence_(this) {
     silence_.setSingleShot(true);
     connect(&silence_, &QTimer::timeout, this, [this] {
         if (!exchange_) return;
@@ -84,6 +103,8 @@ void HttpConnection::send(HttpRequest request, HttpHandlers handlers) {
     exchange_->request = std::move(request);
     exchange_->handlers = std::move(handlers);
     if (socket_ && socket_->state() != QAbstractSocket::ConnectedState) drop_socket();
+    // Another connection may have met a newer key meanwhile.
+    if (socket_ && key_checked_ && shown_keys_.front() != pin_.key()) drop_socket();
     if (socket_ && key_checked_) {
         exchange_->on_used_connection = used_;
         write_request();
@@ -115,21 +136,18 @@ void HttpConnection::connect_socket() {
 }
 
 void HttpConnection::check_certificate(const QList<QSslError>& errors) {
-    const QSslCertificate certificate = socket_->peerCertificate();
-    const std::optional<Digest> found = public_key_digest(certificate);
-    if (!found || *found != address_.key) {
-        fail(Error(ErrorKind::denied,
-                   "expected the lab's key {} at {}, found {}; nothing was sent; ask the lab for a new "
-                   "invitation link",
-                   address_.key.hex().substr(0, 16), address_.text(),
-                   found ? found->hex().substr(0, 16) : "no certificate"));
-        return;
+    shown_keys_ = followed_keys(certificates_of(*socket_));
+    try {
+        pin_.expect(shown_keys_, address_.text());
+    } catch (const Error& error) {
+        return fail(error);
     }
-    // The key is right. What is said against this certificate otherwise (its dates, its name, who signed it)
-    // doesn't matter.
+    // The key is right. What is said against the certificates otherwise (their dates, their names, who signed
+    // them) doesn't matter.
+    const QList<QSslCertificate> chain = socket_->peerCertificateChain();
     QList<QSslError> forgiven;
     for (const QSslError& error : errors)
-        if (error.certificate().isNull() || error.certificate() == certificate) forgiven.append(error);
+        if (error.certificate().isNull() || chain.contains(error.certificate())) forgiven.append(error);
     if (!errors.isEmpty()) socket_->ignoreSslErrors(forgiven);
 }
 

@@ -1,4 +1,4 @@
-// One kept-alive HTTPS connection to a lab node, which must show the key of its invitation link.
+// One kept-alive HTTPS connection to a lab node, which must show the key that is pinned (see lab_pin.hpp).
 //
 // Not QNetworkAccessManager: that writes the request as soon as the connection is encrypted, before anybody
 // could compare the key. Here nothing is written before the key has been checked, redirects are answers like
@@ -16,6 +16,7 @@
 
 #include "app/worker/http_message.hpp"
 #include "app/worker/lab_address.hpp"
+#include "app/worker/lab_pin.hpp"
 #include "core/error.hpp"
 
 namespace goblin::worker {
@@ -42,13 +43,16 @@ struct HttpHandlers {
 
 class HttpConnection : public QObject {
   public:
-    explicit HttpConnection(LabAddress address, QObject* parent = nullptr);
+    // `pin` outlives this.
+    HttpConnection(LabAddress address, LabPin& pin, QObject* parent = nullptr);
     ~HttpConnection() override;
 
     // One request at a time. What `head`, `body` and `next_piece` throw makes the request fail with that
     // error; they must not call abort().
     void send(HttpRequest request, HttpHandlers handlers);
     bool busy() const { return exchange_ != nullptr; }
+    // The keys that the lab showed, newest first, each signed by the next (see core/work/key_chain.hpp).
+    const std::vector<Digest>& shown_keys() const { return shown_keys_; }
     // Drops the request in progress and the connection; no handler is called.
     void abort();
 
@@ -76,6 +80,8 @@ class HttpConnection : public QObject {
     bool restart_on_fresh_connection();
 
     LabAddress address_;
+    LabPin& pin_;
+    std::vector<Digest> shown_keys_;
     std::unique_ptr<QSslSocket> socket_;
     bool key_checked_ = false;
     bool used_ = false;

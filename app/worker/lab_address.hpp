@@ -1,7 +1,5 @@
-// Where a lab node is and the one key that proves it is that lab.
+// Where a lab node is, and the key by which the lab is known here.
 #pragma once
-
-#include <QSslCertificate>
 
 #include "core/work/link.hpp"
 
@@ -10,12 +8,11 @@ namespace goblin::worker {
 struct LabAddress {
     std::string host;
     uint16_t port = default_port;
-    Digest key;  // SHA-256 of the lab's public key (SubjectPublicKeyInfo)
+    // SHA-256 of the public key (SubjectPublicKeyInfo) that the lab had when it was joined: its name in this
+    // worker's directory. Which key it must show now is LabPin's matter.
+    Digest key;
 
     std::string text() const { return HostPort{host, port}.text(); }
 };
-
-// SHA-256 of the certificate's SubjectPublicKeyInfo in DER; empty for what is no certificate.
-std::optional<Digest> public_key_digest(const QSslCertificate& certificate);
 
 }  // namespace goblin::worker

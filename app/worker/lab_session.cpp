@@ -25,9 +25,10 @@ LabSession::LabSession(std::filesystem::path folder, LabRecord record, SessionSe
       folder_(std::move(folder)),
       record_(std::move(record)),
       setting_(setting),
+      pin_(folder_, record_.address.key, setting.log),
       work_(folder_, record_.address.key, setting.cache, setting.why_not, setting.log),
-      transfers_(record_.address, setting.network),
-      lanes_(record_.address, record_.credential.value(),
+      transfers_(record_.address, pin_, setting.network),
+      lanes_(record_.address, pin_, record_.credential.value(),
              {[this](Lane lane, const ExchangeRequest& request, ExchangeReply reply) {
                   answered(lane, request, std::move(reply));
               },

@@ -33,7 +33,8 @@ struct SessionSetting {
 
 class LabSession : public QObject {
   public:
-    // Throws ErrorKind::io when the lab's folder can't be used. The record must hold a credential.
+    // Throws ErrorKind::io when the lab's folder can't be used, ErrorKind::input when it is damaged. The
+    // record must hold a credential.
     LabSession(std::filesystem::path folder, LabRecord record, SessionSetting& setting,
                QObject* parent = nullptr);
 
@@ -41,6 +42,7 @@ class LabSession : public QObject {
     // The lab's name and place, for people.
     std::string shown_name() const;
     LabWork& work() { return work_; }
+    LabPin& pin() { return pin_; }
 
     // Something may be to be done; looks soon.
     void poke();
@@ -85,6 +87,7 @@ class LabSession : public QObject {
     std::filesystem::path folder_;
     LabRecord record_;
     SessionSetting& setting_;
+    LabPin pin_;
     LabWork work_;
     Transfers transfers_;
     ExchangeLanes lanes_;

@@ -21,7 +21,8 @@ TransferOutcome stopped() {
 
 class Transfers::Lanes : public QObject {
   public:
-    Lanes(LabAddress address, Transfers& owner) : address_(std::move(address)), owner_(owner) {}
+    Lanes(LabAddress address, LabPin& pin, Transfers& owner)
+        : address_(std::move(address)), pin_(pin), owner_(owner) {}
 
     void fetch(FetchOrder order, TransferDone done) {
         fetches_.push_back({std::move(order), std::move(done)});
@@ -75,7 +76,7 @@ class Transfers::Lanes : public QObject {
     void start(std::deque<Waiting<Order>>& waiting, std::array<Lane<Order>, count>& lanes, Start start_one) {
         for (Lane<Order>& lane : lanes) {
             while (!waiting.empty() && !lane.running) {
-                if (!lane.connection) lane.connection = std::make_unique<HttpConnection>(address_);
+                if (!lane.connection) lane.connection = std::make_unique<HttpConnection>(address_, pin_);
                 lane.running = std::move(waiting.front());
                 waiting.pop_front();
                 start_one(lane);
@@ -104,6 +105,7 @@ class Transfers::Lanes : public QObject {
     }
 
     LabAddress address_;
+    LabPin& pin_;
     Transfers& owner_;
     std::deque<Waiting<FetchOrder>> fetches_;
     std::deque<Waiting<UploadOrder>> uploads_;
@@ -111,8 +113,8 @@ class Transfers::Lanes : public QObject {
     std::array<UploadLane, upload_lanes> upload_lanes_;
 };
 
-Transfers::Transfers(LabAddress address, QThread& network, QObject* parent)
-    : QObject(parent), lanes_(new Lanes(std::move(address), *this)) {
+Transfers::Transfers(LabAddress address, LabPin& pin, QThread& network, QObject* parent)
+    : QObject(parent), lanes_(new Lanes(std::move(address), pin, *this)) {
     lanes_->moveToThread(&network);
 }
 

@@ -11,8 +11,8 @@ namespace goblin::worker {
 
 class Transfers : public QObject {
   public:
-    // `network` must run and outlive this.
-    Transfers(LabAddress address, QThread& network, QObject* parent = nullptr);
+    // `network` must run; it and `pin` outlive this.
+    Transfers(LabAddress address, LabPin& pin, QThread& network, QObject* parent = nullptr);
     // Drops all transfers; none is reported any more.
     ~Transfers() override;
 

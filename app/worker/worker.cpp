@@ -89,15 +89,39 @@ Worker::~Worker() {
 }
 
 void Worker::open_labs() {
+    const std::vector<LabMemory> labs = remembered_labs();
     for (const InvitationLink& link : settings_.links) {
-        const std::optional<LabRecord> known =
-            load_lab_record(directory_.lab_folder(link.lab_key), link.lab_key);
         // The same command again, as service managers do: the link is used up, and what it brought is here.
-        const bool joined_by_it = known && known->credential && known->joined_by == token_mark(link);
-        if (!joined_by_it) join(link);
+        const bool joined_by_it = std::any_of(labs.begin(), labs.end(), [&](const LabMemory& known) {
+            return known.record && known.record->credential && known.record->joined_by == token_mark(link);
+        });
+        if (!joined_by_it) join(link, lab_of(link));
     }
     for (const Digest& lab : directory_.labs())
         if (!enrolments_.contains(lab)) open_lab(lab);
+}
+
+// Those that were joined first, then those that showed a new key but were never joined. A damaged one counts
+// as not remembered; open_lab() says what is wrong with it.
+std::vector<Worker::LabMemory> Worker::remembered_labs() const {
+    std::vector<LabMemory> labs;
+    for (const Digest& lab : directory_.labs()) {
+        try {
+            const std::filesystem::path folder = directory_.lab_folder(lab);
+            labs.push_back({lab, load_lab_keys(folder, lab), load_lab_record(folder, lab)});
+        } catch (const Error&) {
+        }
+    }
+    std::stable_partition(labs.begin(), labs.end(), [](const LabMemory& known) { return known.record; });
+    return labs;
+}
+
+// The key by which the link's lab is known here: the link's own for a new one.
+Digest Worker::lab_of(const InvitationLink& link) const {
+    for (const LabMemory& known : remembered_labs())
+        if (std::find(known.keys.begin(), known.keys.end(), link.lab_key) != known.keys.end())
+            return known.lab;
+    return link.lab_key;
 }
 
 void Worker::open_lab(const Digest& lab) {
@@ -116,19 +140,57 @@ void Worker::open_lab(const Digest& lab) {
     }
 }
 
-void Worker::join(const InvitationLink& link) {
-    const Digest lab = link.lab_key;
+void Worker::join(const InvitationLink& link, const Digest& lab) {
     Enrolment::Events events;
     events.joined = [this](const LabRecord& record, bool approved) { joined(record, approved); };
     events.refused = [this, lab](const std::string& reason) { join_refused(lab, reason); };
     events.delayed = [this, place = HostPort{link.host, link.port}.text()](const std::string& reason) {
         log_.warning("joining the lab at {}: {}; tries again", place, reason);
     };
-    const FixedBytes<16> computer = computer_mark(directory_.seed(), lab, directory_.computer());
-    std::string name = settings_.name;
-    if (name.empty()) name = "computer-" + to_hex(computer).substr(0, 4);
-    enrolments_[lab] =
-        std::make_unique<Enrolment>(link, directory_.seed(), computer, name, std::move(events));
+    events.known_otherwise = [this, lab, link](const std::vector<Digest>& keys) {
+        return known_otherwise(lab, link, keys);
+    };
+    Enrolment::Computer computer{computer_mark(directory_.seed(), lab, directory_.computer()),
+                                 settings_.name};
+    if (computer.name.empty()) computer.name = "computer-" + to_hex(computer.mark).substr(0, 4);
+    try {
+        auto enrolment =
+            std::make_unique<Enrolment>(link, lab, directory_, std::move(computer), log_, std::move(events));
+        enrolments_[lab] = std::move(enrolment);
+    } catch (const Error& error) {
+        log_.error("{}", error.what());
+    }
+}
+
+// A lab whose key has changed may have been joined here by another of its keys. Joined by both, it would see
+// two volunteers in one.
+bool Worker::known_otherwise(const Digest& lab, const InvitationLink& link, const std::vector<Digest>& keys) {
+    const std::vector<LabMemory> labs = remembered_labs();
+    const auto joined_as = [&](const LabMemory& known) { return known.record && known.lab == lab; };
+    if (std::any_of(labs.begin(), labs.end(), joined_as)) return false;
+    const auto same = std::find_if(labs.begin(), labs.end(), [&](const LabMemory& known) {
+        return known.record && std::find(keys.begin(), keys.end(), known.keys.front()) != keys.end();
+    });
+    if (same == labs.end()) return false;
+    end_enrolment(lab);
+    const std::string place = HostPort{link.host, link.port}.text();
+    LabSession* const session = session_of(same->lab);
+    try {
+        if (!session) {
+            LabPin(directory_.lab_folder(same->lab), same->lab, log_).learn(keys, place);
+            join(link, same->lab);
+            return true;
+        }
+        session->pin().learn(keys, place);
+        log_.warning(
+            "the lab at {} is {}, joined before by another of its keys: goes on as that; start the "
+            "worker again to join anew by this link",
+            place, session->shown_name());
+    } catch (const Error& error) {
+        log_.error("{}", error.what());
+    }
+    check_labs();
+    return true;
 }
 
 void Worker::end_enrolment(const Digest& lab) {

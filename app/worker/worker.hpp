@@ -49,12 +49,22 @@ class Worker : public QObject {
         uint64_t flops = 0;
     };
 
+    // A lab in the directory.
+    struct LabMemory {
+        Digest lab;
+        std::vector<Digest> keys;  // that it is known to have had, the one that counts first
+        std::optional<LabRecord> record;
+    };
+
     void open_labs();
     void open_lab(const Digest& lab);
-    void join(const InvitationLink& link);
+    void join(const InvitationLink& link, const Digest& lab);
     void joined(const LabRecord& record, bool approved);
     void join_refused(const Digest& lab, const std::string& reason);
     void end_enrolment(const Digest& lab);
+    bool known_otherwise(const Digest& lab, const InvitationLink& link, const std::vector<Digest>& keys);
+    std::vector<LabMemory> remembered_labs() const;
+    Digest lab_of(const InvitationLink& link) const;
     LabSession* session_of(const Digest& lab);
     void schedule();
     bool give_task(Device& device);

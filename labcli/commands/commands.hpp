@@ -7,6 +7,7 @@ namespace goblin::lab {
 
 void add_init(CLI::App& app, Session& session);
 void add_serve(CLI::App& app, Session& session);
+void add_renew_key(CLI::App& app, Session& session);
 void add_invite(CLI::App& app, Session& session);
 void add_product(CLI::App& app, Session& session);
 void add_job(CLI::App& app, Session& session);

@@ -24,7 +24,7 @@ constexpr const char* about =
     "Exit codes: 0 done, 1 failed, 2 wrong usage or files that can't be used, 3 no lab node reached,\n"
     "4 the job goes on (--detach, --timeout, Ctrl-C).\n";
 
-constexpr void (*commands[])(CLI::App&, Session&) = {add_init,    add_serve, add_invite,
+constexpr void (*commands[])(CLI::App&, Session&) = {add_init,    add_serve, add_renew_key, add_invite,
                                                      add_product, add_job,   add_node};
 
 int fail(const Session& session, const Error& error) {

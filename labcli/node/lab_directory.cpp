@@ -158,6 +158,10 @@ LabCertificate LabDirectory::certificate() const {
     return load_certificate(path_ / key_file, path_ / certificate_file);
 }
 
+LabCertificate LabDirectory::renew_key() const {
+    return renew_certificate(path_ / key_file, path_ / certificate_file);
+}
+
 DirectoryLock::DirectoryLock(const LabDirectory& directory) {
     const fs::path path = directory.path() / lock_file;
     descriptor_ = open_lock(path);

@@ -37,9 +37,11 @@ class LabDirectory {
     const std::filesystem::path& path() const { return path_; }
     std::filesystem::path database() const { return path_ / "lab.sqlite"; }
     std::filesystem::path admin_socket() const { return path_ / "admin.sock"; }
-    // Throws ErrorKind::input when they are not what they should be.
+    // These throw ErrorKind::input when something is not what it should be.
     LabSettings settings() const;
+    // For whoever holds the directory's lock: they may change files (see certificate.hpp).
     LabCertificate certificate() const;
+    LabCertificate renew_key() const;
 
   private:
     std::filesystem::path path_;

@@ -41,13 +41,20 @@ void use_certificate(SSL_CTX* context, const LabCertificate& certificate) {
     const auto bio_of = [](const std::string& text) {
         return std::unique_ptr<BIO, Free>(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
     };
-    const std::unique_ptr<X509, Free> parsed(
-        PEM_read_bio_X509(bio_of(certificate.certificate_pem).get(), nullptr, nullptr, nullptr));
+    const auto chain = bio_of(certificate.certificate_pem);
+    const auto next = [&] {
+        return std::unique_ptr<X509, Free>(PEM_read_bio_X509(chain.get(), nullptr, nullptr, nullptr));
+    };
+    const std::unique_ptr<X509, Free> newest = next();
     const std::unique_ptr<EVP_PKEY, Free> key(
         PEM_read_bio_PrivateKey(bio_of(certificate.key_pem).get(), nullptr, nullptr, nullptr));
-    expect_done(parsed && key && SSL_CTX_use_certificate(context, parsed.get()) == 1 &&
+    expect_done(newest && key && SSL_CTX_use_certificate(context, newest.get()) == 1 &&
                     SSL_CTX_use_PrivateKey(context, key.get()) == 1,
                 "take the lab's key and certificate");
+    // The older ones, for contributors that know the lab by an older key.
+    while (const std::unique_ptr<X509, Free> older = next())
+        expect_done(SSL_CTX_add1_chain_cert(context, older.get()) == 1, "take the lab's certificates");
+    ERR_clear_error();  // the end of the text is one to OpenSSL
 }
 
 std::string last_tls_error() {

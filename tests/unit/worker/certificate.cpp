@@ -24,9 +24,7 @@ Memory make_memory() {
     return {BIO_new(BIO_s_mem()), &BIO_free_all};
 }
 
-}  // namespace
-
-Certificate make_certificate(int begin_days, int end_days) {
+Certificate make(int begin_days, int end_days, const QSslKey* signing_key) {
     const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), &EVP_PKEY_free);
     const std::unique_ptr<X509, decltype(&X509_free)> x509(X509_new(), &X509_free);
     X509_set_version(x509.get(), 2);
@@ -39,7 +37,13 @@ Certificate make_certificate(int begin_days, int end_days) {
     const auto* common_name = reinterpret_cast<const unsigned char*>("a lab of a test");
     X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, common_name, -1, -1, 0);
     X509_set_issuer_name(x509.get(), name);
-    if (X509_sign(x509.get(), key.get(), EVP_sha256()) == 0)
+    std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> other(nullptr, &EVP_PKEY_free);
+    if (signing_key != nullptr) {
+        const QByteArray pem = signing_key->toPem();
+        const Memory text(BIO_new_mem_buf(pem.constData(), static_cast<int>(pem.size())), &BIO_free_all);
+        other.reset(PEM_read_bio_PrivateKey(text.get(), nullptr, nullptr, nullptr));
+    }
+    if (X509_sign(x509.get(), other ? other.get() : key.get(), EVP_sha256()) == 0)
         throw std::runtime_error("OpenSSL signs no certificate");
 
     const Memory certificate_pem = make_memory();
@@ -54,6 +58,18 @@ Certificate make_certificate(int begin_days, int end_days) {
     made.key = QSslKey(QByteArray::fromStdString(text_of(key_pem.get())), QSsl::Ec);
     made.key_digest = sha256({public_der, static_cast<size_t>(public_size)});
     OPENSSL_free(public_der);
+    return made;
+}
+
+}  // namespace
+
+Certificate make_certificate(int begin_days, int end_days) {
+    return make(begin_days, end_days, nullptr);
+}
+
+Certificate make_successor(const Certificate& old) {
+    Certificate made = make(-1, 365, &old.key);
+    made.older = QList<QSslCertificate>{old.certificate} + old.older;
     return made;
 }
 

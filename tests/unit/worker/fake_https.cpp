@@ -61,7 +61,7 @@ void FakeHttps::incomingConnection(qintptr descriptor) {
     ++connections;
     open_[socket];
     QSslConfiguration settings = socket->sslConfiguration();
-    settings.setLocalCertificate(certificate_.certificate);
+    settings.setLocalCertificateChain(QList<QSslCertificate>{certificate_.certificate} + certificate_.older);
     settings.setPrivateKey(certificate_.key);
     settings.setPeerVerifyMode(QSslSocket::VerifyNone);
     socket->setSslConfiguration(settings);

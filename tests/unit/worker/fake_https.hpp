@@ -44,6 +44,8 @@ class FakeHttps : public QTcpServer {
     void go_away();
     void come_back();
     void break_connections();
+    // For connections from now on.
+    void show(Certificate certificate) { certificate_ = std::move(certificate); }
 
     bool silent = false;                           // take requests, answer none
     std::optional<qsizetype> cut_request_after;    // break the next PUT after so many bytes of its body

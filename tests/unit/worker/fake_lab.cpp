@@ -72,6 +72,12 @@ FakeLab::FakeLab(Certificate certificate, const QHostAddress& address)
     };
 }
 
+void FakeLab::change_key(const Certificate& certificate) {
+    info.key = certificate.key_digest.bytes;
+    https.show(certificate);
+    https.break_connections();
+}
+
 InvitationLink FakeLab::link() {
     InvitationLink link;
     link.host = https.serverAddress().toString().toStdString();

@@ -36,6 +36,8 @@ class FakeLab {
     };
 
     InvitationLink link();
+    // Breaks all connections and shows that key from now on.
+    void change_key(const Certificate& certificate);
     uint16_t port() const { return https.serverPort(); }
 
     // A task C = A · B; inputs travel as blobs unless they are small and `inline_inputs`. Gives its

@@ -1,7 +1,9 @@
 // One HTTPS connection: what it trusts, what it sends, and what it makes of bad answers.
 #include <QSslConfiguration>
 #include <QTcpServer>
+#include <QTemporaryDir>
 #include <QtTest>
+#include <fstream>
 
 #include "app/worker/http_connection.hpp"
 #include "tests/unit/worker/fake_https.hpp"
@@ -53,6 +55,25 @@ HttpRequest request_with_secret() {
     return request;
 }
 
+// A connection with a pin of its own, in a fresh folder.
+struct Client {
+    explicit Client(const LabAddress& lab) : address(lab) {}
+    operator HttpConnection&() { return connection; }
+    void send(HttpRequest request, HttpHandlers handlers) {
+        connection.send(std::move(request), std::move(handlers));
+    }
+    void abort() { connection.abort(); }
+    bool busy() const { return connection.busy(); }
+    std::filesystem::path folder() const { return (files.path() + "/lab").toStdString(); }
+
+    LabAddress address;
+    QTemporaryDir files;
+    worker::Log log{worker::LogLevel::error, [](std::string_view) {},
+                    [] { return std::chrono::system_clock::now(); }};
+    worker::LabPin pin{folder(), address.key, log};
+    HttpConnection connection{address, pin};
+};
+
 LabAddress address_of(const FakeHttps& server, const Digest& key) {
     return {server.serverAddress().toString().toStdString(), server.serverPort(), key};
 }
@@ -71,7 +92,7 @@ class TestHttpConnection : public QObject {
     void the_key_of_the_link_is_enough_whatever_the_certificate_says_otherwise() {
         const Certificate certificate = make_certificate();
         FakeHttps server(certificate, echo);
-        HttpConnection connection(address_of(server, certificate.key_digest));
+        Client connection(address_of(server, certificate.key_digest));
         const Outcome outcome = ask(connection, request_with_secret());
         QCOMPARE(outcome.status, 200);
         QCOMPARE(outcome.body, "secret body");
@@ -81,7 +102,7 @@ class TestHttpConnection : public QObject {
         for (const auto& [begin, end] : {std::pair(-400, -35), std::pair(1, 365)}) {
             const Certificate certificate = make_certificate(begin, end);
             FakeHttps server(certificate, echo);
-            HttpConnection connection(address_of(server, certificate.key_digest));
+            Client connection(address_of(server, certificate.key_digest));
             QCOMPARE(ask(connection, request_with_secret()).status, 200);
         }
     }
@@ -89,7 +110,7 @@ class TestHttpConnection : public QObject {
     void a_server_with_another_key_gets_not_one_byte() {
         const Certificate certificate = make_certificate();
         FakeHttps server(certificate, echo);
-        HttpConnection connection(address_of(server, make_certificate().key_digest));
+        Client connection(address_of(server, make_certificate().key_digest));
         const Outcome outcome = ask(connection, request_with_secret());
         QCOMPARE(outcome.error, ErrorKind::denied);
         QVERIFY2(outcome.message.contains("expected the lab's key"), qPrintable(outcome.message));
@@ -108,7 +129,7 @@ class TestHttpConnection : public QObject {
         trusting.addCaCertificate(certificate.certificate);
         trusting.setPeerVerifyMode(QSslSocket::VerifyNone);
         QSslConfiguration::setDefaultConfiguration(trusting);
-        HttpConnection connection(address_of(server, make_certificate().key_digest));
+        Client connection(address_of(server, make_certificate().key_digest));
         const Outcome outcome = ask(connection, request_with_secret());
         QSslConfiguration::setDefaultConfiguration(before);
         QCOMPARE(outcome.error, ErrorKind::denied);
@@ -119,7 +140,7 @@ class TestHttpConnection : public QObject {
     void a_connection_is_kept_and_used_again() {
         const Certificate certificate = make_certificate();
         FakeHttps server(certificate, echo);
-        HttpConnection connection(address_of(server, certificate.key_digest));
+        Client connection(address_of(server, certificate.key_digest));
         for (int i = 0; i < 5; ++i) QCOMPARE(ask(connection, request_with_secret()).status, 200);
         QCOMPARE(server.connections, 1);
     }
@@ -127,7 +148,7 @@ class TestHttpConnection : public QObject {
     void a_kept_connection_that_was_closed_meanwhile_is_replaced_unnoticed() {
         const Certificate certificate = make_certificate();
         FakeHttps server(certificate, echo);
-        HttpConnection connection(address_of(server, certificate.key_digest));
+        Client connection(address_of(server, certificate.key_digest));
         QCOMPARE(ask(connection, request_with_secret()).status, 200);
         server.break_connections();
         QCOMPARE(ask(connection, request_with_secret()).status, 200);
@@ -138,7 +159,7 @@ class TestHttpConnection : public QObject {
         const Certificate certificate = make_certificate();
         auto server = std::make_unique<FakeHttps>(certificate, echo);
         const LabAddress address = address_of(*server, certificate.key_digest);
-        HttpConnection connection(address);
+        Client connection(address);
         QCOMPARE(ask(connection, request_with_secret()).status, 200);
         server.reset();
         FakeHttps impostor(make_certificate(), echo);
@@ -146,6 +167,97 @@ class TestHttpConnection : public QObject {
         QVERIFY(impostor.listen(QHostAddress::LocalHost, address.port));
         QCOMPARE(ask(connection, request_with_secret()).error, ErrorKind::denied);
         QCOMPARE(impostor.plain_bytes, 0);
+    }
+
+    void a_key_that_the_pinned_one_signed_is_pinned_instead_and_kept() {
+        const Certificate old = make_certificate();
+        const Certificate renewed = make_successor(make_successor(old));
+        FakeHttps server(renewed, echo);
+        Client connection(address_of(server, old.key_digest));
+        QCOMPARE(ask(connection, request_with_secret()).status, 200);
+        QVERIFY(connection.pin.key() == renewed.key_digest);
+        QVERIFY(worker::load_lab_keys(connection.folder(), old.key_digest).front() == renewed.key_digest);
+        // The old one is a stranger's from now on, and the new one needs no chain.
+        server.show(old);
+        server.break_connections();
+        const qint64 before = server.plain_bytes;
+        QCOMPARE(ask(connection, request_with_secret()).error, ErrorKind::denied);
+        QCOMPARE(server.plain_bytes, before);
+        Certificate alone = renewed;
+        alone.older.clear();
+        server.show(alone);
+        QCOMPARE(ask(connection, request_with_secret()).status, 200);
+    }
+
+    void a_kept_connection_is_left_when_another_one_met_a_newer_key() {
+        const Certificate old = make_certificate();
+        const Certificate renewed = make_successor(old);
+        FakeHttps server(old, echo);
+        Client connection(address_of(server, old.key_digest));
+        QCOMPARE(ask(connection, request_with_secret()).status, 200);
+        server.show(renewed);
+        HttpConnection other(connection.address, connection.pin);
+        QCOMPARE(ask(other, request_with_secret()).status, 200);
+        QCOMPARE(ask(connection, request_with_secret()).status, 200);
+        QCOMPARE(server.connections, 3);
+    }
+
+    void a_chain_that_does_not_lead_to_the_pinned_key_gets_not_one_byte_data() {
+        QTest::addColumn<int>("kind");
+        QTest::addRow("foreign chain") << 0;
+        QTest::addRow("the old certificate without its signature") << 1;
+        QTest::addRow("broken in the middle") << 2;
+        QTest::addRow("reversed") << 3;
+        QTest::addRow("too long") << 4;
+    }
+    void a_chain_that_does_not_lead_to_the_pinned_key_gets_not_one_byte() {
+        QFETCH(int, kind);
+        const Certificate old = make_certificate();
+        Certificate shown = make_successor(make_certificate());
+        if (kind == 1) shown.older = {old.certificate};
+        if (kind == 2) {
+            Certificate middle = make_certificate();
+            middle.older = {old.certificate};
+            shown = make_successor(middle);
+        }
+        Digest pinned = old.key_digest;
+        if (kind == 3) {
+            const Certificate newest = make_successor(old);
+            shown = old;
+            shown.older = {newest.certificate};
+            pinned = newest.key_digest;
+        }
+        if (kind == 4) {
+            shown = old;
+            for (int i = 0; i < 8; ++i) shown = make_successor(shown);
+        }
+        FakeHttps server(shown, echo);
+        Client connection(address_of(server, pinned));
+        QCOMPARE(ask(connection, request_with_secret()).error, ErrorKind::denied);
+        QTest::qWait(100);
+        QVERIFY(server.connections >= 1);
+        QCOMPARE(server.plain_bytes, 0);
+        QVERIFY(connection.pin.key() == pinned);
+        QVERIFY(!std::filesystem::exists(connection.folder()));
+    }
+
+    void the_longest_chain_is_followed() {
+        const Certificate old = make_certificate();
+        Certificate newest = old;
+        for (int i = 0; i < 7; ++i) newest = make_successor(newest);
+        FakeHttps server(newest, echo);
+        Client connection(address_of(server, old.key_digest));
+        QCOMPARE(ask(connection, request_with_secret()).status, 200);
+    }
+
+    void a_new_key_that_cannot_be_kept_is_not_used() {
+        const Certificate old = make_certificate();
+        FakeHttps server(make_successor(old), echo);
+        Client connection(address_of(server, old.key_digest));
+        std::ofstream(connection.folder()) << "in the way";
+        QCOMPARE(ask(connection, request_with_secret()).error, ErrorKind::io);
+        QTest::qWait(100);
+        QCOMPARE(server.plain_bytes, 0);
     }
 
     void a_redirect_is_an_answer_and_is_not_followed() {
@@ -158,7 +270,7 @@ class TestHttpConnection : public QObject {
                                    "/");
             answer(reply);
         });
-        HttpConnection connection(address_of(server, certificate.key_digest));
+        Client connection(address_of(server, certificate.key_digest));
         QCOMPARE(ask(connection, request_with_secret()).status, 302);
         QTest::qWait(100);
         QCOMPARE(elsewhere.connections, 0);
@@ -168,7 +280,7 @@ class TestHttpConnection : public QObject {
         const Certificate certificate = make_certificate();
         FakeHttps server(certificate, echo);
         server.silent = true;
-        HttpConnection connection(address_of(server, certificate.key_digest));
+        Client connection(address_of(server, certificate.key_digest));
         HttpRequest request = request_with_secret();
         request.silence_ms = 300;
         const Outcome outcome = ask(connection, std::move(request));
@@ -187,7 +299,7 @@ class TestHttpConnection : public QObject {
                 socket->write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
             });
         });
-        HttpConnection connection({"127.0.0.1", server.serverPort(), Digest{}});
+        Client connection({"127.0.0.1", server.serverPort(), Digest{}});
         QCOMPARE(ask(connection, request_with_secret()).error, ErrorKind::network);
         QVERIFY(!received.contains("secret"));
     }
@@ -196,7 +308,7 @@ class TestHttpConnection : public QObject {
         const Certificate certificate = make_certificate();
         FakeHttps server(certificate, echo, QHostAddress::LocalHostIPv6);
         if (!server.isListening()) QSKIP("this machine has no IPv6");
-        HttpConnection connection(address_of(server, certificate.key_digest));
+        Client connection(address_of(server, certificate.key_digest));
         QCOMPARE(ask(connection, request_with_secret()).status, 200);
         QCOMPARE(QString::fromStdString(server.requests[0].fields["host"]),
                  QString("[::1]:%1").arg(server.serverPort()));
@@ -210,7 +322,7 @@ class TestHttpConnection : public QObject {
             reply.cut_after = 50'000;
             answer(reply);
         });
-        HttpConnection connection(address_of(server, certificate.key_digest));
+        Client connection(address_of(server, certificate.key_digest));
         const Outcome outcome = ask(connection, request_with_secret());
         QCOMPARE(outcome.error, ErrorKind::network);
         QCOMPARE(outcome.body.size(), 50'000);
@@ -219,7 +331,7 @@ class TestHttpConnection : public QObject {
     void a_large_body_is_streamed_in_pieces() {
         const Certificate certificate = make_certificate();
         FakeHttps server(certificate, echo);
-        HttpConnection connection(address_of(server, certificate.key_digest));
+        Client connection(address_of(server, certificate.key_digest));
         HttpRequest request;
         request.method = "PUT";
         request.streamed_bytes = 20 << 20;
@@ -237,7 +349,7 @@ class TestHttpConnection : public QObject {
     void an_early_refusal_ends_an_upload() {
         const Certificate certificate = make_certificate();
         FakeHttps server(certificate, echo);
-        HttpConnection connection(address_of(server, certificate.key_digest));
+        Client connection(address_of(server, certificate.key_digest));
         HttpRequest request;
         request.method = "PUT";
         request.streamed_bytes = uint64_t{1} << 30;
@@ -251,7 +363,7 @@ class TestHttpConnection : public QObject {
         const Certificate certificate = make_certificate();
         FakeHttps server(certificate, echo);
         server.silent = true;
-        HttpConnection connection(address_of(server, certificate.key_digest));
+        Client connection(address_of(server, certificate.key_digest));
         bool called = false;
         HttpHandlers handlers;
         handlers.done = [&] { called = true; };

@@ -175,6 +175,67 @@ class TestWorkerJoin : public QObject {
         QVERIFY(impostor.https.handshakes + impostor.https.connections > 0);
         QCOMPARE(impostor.https.plain_bytes, 0);
     }
+
+    void a_changed_key_is_followed_and_the_lab_stays_what_it_is() {
+        const Certificate old = make_certificate();
+        FakeLab lab(old);
+        WorkerBench bench;
+        const InvitationLink link = lab.link();
+        const std::filesystem::path folder = bench.lab_folder(lab);
+        bench.start({link});
+        EVENTUALLY(bench, !lab.exchanges.empty());
+        const Certificate renewed = make_successor(old);
+        lab.change_key(renewed);
+        const AssignmentId id = lab.add_product(small_a(), small_b(), true);
+        EVENTUALLY(bench, lab.assignment(id).state == State::agreed);
+        QVERIFY(bench.logged("has a new key"));
+        QVERIFY(worker::load_lab_keys(folder, old.key_digest).front() == renewed.key_digest);
+        bench.end();
+        // The same link again, one of the new key, and one of the old: still one lab and one computer.
+        const InvitationLink newer = lab.link();
+        InvitationLink older = lab.link();
+        older.lab_key = old.key_digest;
+        for (const InvitationLink& each : {link, newer, older}) {
+            const size_t before = lab.exchanges.size();
+            bench.start({each});
+            EVENTUALLY(bench, lab.exchanges.size() > before);
+            bench.end();
+        }
+        QCOMPARE(lab.enrolments.size(), size_t{3});
+        for (const EnrolRequest& request : lab.enrolments) {
+            QCOMPARE(request.computer, lab.enrolments[0].computer);
+            QCOMPARE(request.volunteer_key, lab.enrolments[0].volunteer_key);
+        }
+    }
+
+    void a_link_made_before_a_change_of_keys_joins() {
+        const Certificate old = make_certificate();
+        FakeLab lab(old);
+        WorkerBench bench;
+        const InvitationLink link = lab.link();
+        lab.change_key(make_successor(old));
+        bench.start({link});
+        EVENTUALLY(bench, !lab.exchanges.empty());
+        QCOMPARE(lab.enrolments.size(), size_t{1});
+    }
+
+    void a_link_with_a_key_not_met_yet_is_known_to_lead_to_a_lab_joined_before() {
+        const Certificate old = make_certificate();
+        FakeLab lab(old);
+        WorkerBench bench;
+        bench.start({lab.link()});
+        EVENTUALLY(bench, !lab.exchanges.empty());
+        bench.end();
+        lab.change_key(make_successor(old));
+        const InvitationLink link = lab.link();
+        bench.start({link});
+        EVENTUALLY(bench, bench.logged("joined before by another of its keys"));
+        QCOMPARE(lab.enrolments.size(), size_t{1});
+        bench.end();
+        bench.start({link});
+        EVENTUALLY(bench, lab.enrolments.size() == 2);
+        QCOMPARE(lab.enrolments[1].computer, lab.enrolments[0].computer);
+    }
 };
 
 QTEST_GUILESS_MAIN(TestWorkerJoin)
