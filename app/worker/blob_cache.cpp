@@ -57,7 +57,23 @@ void BlobCache::find_blobs() {
     }
 }
 
+// A digest stands for one tensor: of two sizes that a lab gives it, one is wrong. Room was made for the
+// first, so the other must not be fetched in its name.
+bool BlobCache::sizes_differ(const Digest& lab, std::span<const BlobNeed> needs) {
+    std::map<Digest, uint64_t> sizes;
+    for (const BlobNeed& need : needs) {
+        const uint64_t size_bytes = need.spec.size_bytes();
+        if (sizes.try_emplace(need.digest, size_bytes).first->second != size_bytes) return true;
+        const auto blob = blobs_.find({lab, need.digest});
+        if (blob == blobs_.end() || blob->second.size_bytes == size_bytes) continue;
+        if (blob->second.pins > 0 || blob->second.checked) return true;
+        drop(blob);  // a file that was cut short, or grew, while no worker ran
+    }
+    return false;
+}
+
 BlobCache::Room BlobCache::pin(const Digest& lab, std::span<const BlobNeed> needs) {
+    if (sizes_differ(lab, needs)) return Room::differs;
     const std::vector<BlobNeed> wanted = distinct(needs);
     uint64_t all_bytes = 0;
     uint64_t missing_bytes = 0;

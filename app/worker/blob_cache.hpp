@@ -35,6 +35,7 @@ class BlobCache {
         later,      // nothing was pinned; other assignments' blobs must go first
         never,      // nothing was pinned; the needs alone exceed the limit
         disk_full,  // nothing was pinned; the disk itself lacks room, and nothing of ours is left to go
+        differs,    // nothing was pinned; a digest stands for a blob of another size already
     };
     using Changed = std::function<void(const BlobName&, bool held)>;
 
@@ -78,6 +79,7 @@ class BlobCache {
     using Blobs = std::map<BlobName, Blob>;
 
     void find_blobs();
+    bool sizes_differ(const Digest& lab, std::span<const BlobNeed> needs);
     bool make_room(uint64_t needed_bytes);
     bool make_room_on_disk(uint64_t needed_bytes);
     bool disk_has_room(uint64_t needed_bytes) const;

@@ -13,6 +13,7 @@ namespace goblin::worker {
 namespace {
 
 constexpr uint64_t longest_body_bytes = uint64_t{1} << 50;
+constexpr int interim_heads_at_most = 8;  // a lab node sends none
 
 char lower(char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -139,6 +140,7 @@ void ResponseReader::line_complete() {
 void ResponseReader::head_complete() {
     head_size_ = 0;
     if (head_.status < 200) {
+        if (++interim_heads_ > interim_heads_at_most) refuse("at most 8 interim responses");
         head_ = {};
         return;
     }

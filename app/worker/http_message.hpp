@@ -66,6 +66,7 @@ class ResponseReader {
     ResponseHead head_;
     std::string line_;
     size_t head_size_ = 0;
+    int interim_heads_ = 0;
     uint64_t remaining_ = 0;
 };
 

@@ -18,6 +18,12 @@ void LabWork::pin_waiting() {
         const BlobCache::Room room = cache_.pin(lab_key_, assignment->needs);
         if (room == BlobCache::Room::later) return;
         if (room == BlobCache::Room::disk_full) return no_room_for(*assignment);
+        if (room == BlobCache::Room::differs) {
+            end(*assignment, ResultKind::handed_back,
+                "expected one size for each input's digest, found two; the lab node names its inputs "
+                "wrongly");
+            continue;
+        }
         if (room == BlobCache::Room::never) {
             end(*assignment, ResultKind::handed_back,
                 fmt::format("expected inputs that fit {} of disk, found larger ones; the owner can allow "

@@ -61,6 +61,44 @@ class TestBlobCache : public QObject {
         for (const Digest& key : {lab, other_lab}) make_private_folder(labs() / key.hex() / "blobs");
     }
 
+    void a_digest_that_is_pinned_with_one_size_is_not_pinned_with_another() {
+        BlobCache blobs = cache(10'000);
+        const BlobNeed small = need_of(1, 10);
+        const BlobNeed large = need_of(1, 9000);
+        QCOMPARE(blobs.pin(lab, std::span(&small, 1)), Room::made);
+        QCOMPARE(blobs.pin(lab, std::span(&large, 1)), Room::differs);
+        QCOMPARE(blobs.pin(lab, std::span(&small, 1)), Room::made);
+        QCOMPARE(blobs.used_bytes(), uint64_t{10});
+        QCOMPARE(blobs.pin(other_lab, std::span(&large, 1)), Room::made);
+        QCOMPARE(blobs.used_bytes(), uint64_t{9010});
+    }
+    void a_digest_that_landed_with_one_size_is_not_pinned_with_another() {
+        BlobCache blobs = cache(10'000);
+        keep(blobs, need_of(1, 10));
+        const BlobNeed large = need_of(1, 9000);
+        QCOMPARE(blobs.pin(lab, std::span(&large, 1)), Room::differs);
+        QVERIFY(blobs.holds({lab, digest_of(1)}));
+    }
+    void one_task_does_not_give_one_digest_two_sizes() {
+        BlobCache blobs = cache(10'000);
+        const std::vector<BlobNeed> both{need_of(1, 10), need_of(1, 9000)};
+        QCOMPARE(blobs.pin(lab, both), Room::differs);
+        QCOMPARE(blobs.used_bytes(), uint64_t{0});
+    }
+    void a_file_whose_size_changed_between_runs_is_fetched_again() {
+        {
+            BlobCache blobs = cache(10'000);
+            keep(blobs, need_of(1, 1000));
+        }
+        const BlobName name{lab, digest_of(1)};
+        BlobCache blobs = cache(10'000);
+        fs::resize_file(blobs.path_of(name), 500);
+        BlobCache after = cache(10'000);
+        const BlobNeed need = need_of(1, 1000);
+        QCOMPARE(after.pin(lab, std::span(&need, 1)), Room::made);
+        QVERIFY(!after.holds(name));
+        QCOMPARE(after.used_bytes(), uint64_t{1000});
+    }
     void the_least_recently_used_goes_first() {
         BlobCache blobs = cache(3000);
         for (const uint8_t number : {1, 2, 3}) keep(blobs, need_of(number));

@@ -63,6 +63,12 @@ class TestHttpMessage : public QObject {
     void an_interim_answer_is_passed_over() {
         QCOMPARE(read("HTTP/1.1 100 Continue\r\n\r\n" + sized).head.status, 200);
     }
+    void interim_answers_without_end_are_refused() {
+        std::string interim;
+        for (int i = 0; i < 8; ++i) interim += "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
+        QCOMPARE(read(interim + sized).head.status, 200);
+        VERIFY_REFUSED(read(interim + "HTTP/1.1 100 Continue\r\n\r\n" + sized), "at most 8 interim");
+    }
     void an_answer_to_head_has_no_body() {
         const Answer answer = read("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", 1000, true);
         QVERIFY(answer.complete);
