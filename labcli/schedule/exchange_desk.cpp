@@ -15,6 +15,9 @@ namespace {
 constexpr size_t most_earlier_sessions = 16;
 constexpr size_t most_expired_at_once = 1024;
 constexpr uint64_t idle_wait_ms = 1'000;
+// What a contributor was told to send it is told again after so long, should the reply have been lost.
+// Before, it is no reason to answer: an upload takes its time, and the contributor would ask again at once.
+constexpr uint64_t tell_again_ms = 5'000;
 
 Receipt refused(const Result& result, std::string reason) {
     return {result.assignment, ReceiptKind::refused, std::move(reason)};
@@ -91,19 +94,20 @@ void ExchangeDesk::exchange(LiveComputer& computer, const Peer& peer, ExchangeRe
     ExchangeReply reply;
     take_results(computer, request.results, reply.acknowledged);
     board_.judge().look();
-    add_news(computer, request.holding, reply);
+    const bool must_send = add_news(computer, request.holding, reply);
     dispatcher_.grant_again(computer, request.holding, reply.tasks);
     if (computer.wanted_tasks > reply.tasks.size()) dispatcher_.grant(computer, reply.tasks);
     reply.notice = contributors_.why_not(computer);
     if (reply.notice.empty()) reply.notice = board_.held_back();
-    const bool something = !reply.acknowledged.empty() || !reply.tasks.empty() || !reply.send.empty() ||
+    const bool something = !reply.acknowledged.empty() || !reply.tasks.empty() || must_send ||
                            !reply.decided.empty() || !reply.cancel.empty();
     if (something || request.wait_ms == 0) {
         answer(computer, std::move(reply), std::move(done));
         return;
     }
-    computer.waiting = WaitingExchange{
-        environment_.now_ms() + std::min(request.wait_ms, limits::exchange_wait_ms), std::move(done)};
+    const uint64_t longest_ms = reply.send.empty() ? limits::exchange_wait_ms : tell_again_ms;
+    computer.waiting =
+        WaitingExchange{environment_.now_ms() + std::min(request.wait_ms, longest_ms), std::move(done)};
 }
 
 void ExchangeDesk::answer(LiveComputer& computer, ExchangeReply reply, Done<ExchangeReply> done) {
@@ -273,8 +277,18 @@ void ExchangeDesk::remember_closed(LiveComputer& computer, const AssignmentId& i
         computer.cancelled[id] = own ? closed->reason : "the lab doesn't know this assignment";
 }
 
-void ExchangeDesk::add_news(LiveComputer& computer, const std::vector<AssignmentId>& holding,
+bool ExchangeDesk::tell_to_send(Assignment& assignment, ExchangeReply& reply) {
+    if (!assignment.asked_to_send || assignment.state == AssignmentState::returned) return false;
+    reply.send.push_back(assignment.id);
+    const uint64_t now_ms = environment_.now_ms();
+    const bool news = assignment.told_to_send_ms == 0 || now_ms - assignment.told_to_send_ms >= tell_again_ms;
+    if (news) assignment.told_to_send_ms = now_ms;
+    return news;
+}
+
+bool ExchangeDesk::add_news(LiveComputer& computer, const std::vector<AssignmentId>& holding,
                             ExchangeReply& reply) {
+    bool must_send = false;
     // What the worker no longer lists it has understood.
     if (!computer.decided.empty() || !computer.cancelled.empty()) {
         const std::unordered_set<AssignmentId, AssignmentIdHash> held(holding.begin(), holding.end());
@@ -282,10 +296,9 @@ void ExchangeDesk::add_news(LiveComputer& computer, const std::vector<Assignment
         std::erase_if(computer.cancelled, [&](const auto& entry) { return !held.contains(entry.first); });
     }
     for (const AssignmentId& id : holding) {
-        const Assignment* const assignment = book_.find(id);
+        Assignment* const assignment = book_.find(id);
         if (assignment != nullptr && assignment->computer == computer.record.id) {
-            if (assignment->asked_to_send && assignment->state != AssignmentState::returned)
-                reply.send.push_back(id);
+            must_send |= tell_to_send(*assignment, reply);
             continue;
         }
         if (!computer.decided.contains(id) && !computer.cancelled.contains(id)) {
@@ -297,22 +310,19 @@ void ExchangeDesk::add_news(LiveComputer& computer, const std::vector<Assignment
         else
             reply.cancel.push_back({id, computer.cancelled.at(id)});
     }
+    return must_send;
 }
 
 bool ExchangeDesk::serve(LiveComputer& computer) {
     ExchangeReply reply;
-    std::vector<AssignmentId> asked;
+    bool must_send = false;
     for (const auto& [id, decision] : computer.decided) reply.decided.push_back(decision);
     for (const auto& [id, reason] : computer.cancelled) reply.cancel.push_back({id, reason});
     if (computer.has_news)
-        for (const AssignmentId& id : computer.open) {
-            const Assignment& assignment = *book_.find(id);
-            if (assignment.asked_to_send && assignment.state != AssignmentState::returned)
-                reply.send.push_back(id);
-        }
+        for (const AssignmentId& id : computer.open) must_send |= tell_to_send(*book_.find(id), reply);
     if (computer.wanted_tasks > 0) dispatcher_.grant(computer, reply.tasks);
     const bool something =
-        !reply.tasks.empty() || !reply.send.empty() || !reply.decided.empty() || !reply.cancel.empty();
+        !reply.tasks.empty() || must_send || !reply.decided.empty() || !reply.cancel.empty();
     if (!something && environment_.now_ms() < computer.waiting->answer_by_ms) return false;
     reply.notice = contributors_.why_not(computer);
     if (reply.notice.empty()) reply.notice = board_.held_back();

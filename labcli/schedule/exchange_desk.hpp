@@ -76,8 +76,11 @@ class ExchangeDesk {
     bool may_look_up(const AssignmentId& id);
     Receipt receipt_for_closed(const LiveComputer& computer, const Result& result);
     void drop_claim(Assignment& assignment);
+    // Adds it to what the contributor is to send; whether that is news to it.
+    bool tell_to_send(Assignment& assignment, ExchangeReply& reply);
     void give_up(Assignment& assignment, std::string_view reason);
-    void add_news(LiveComputer& computer, const std::vector<AssignmentId>& holding, ExchangeReply& reply);
+    // Whether the contributor is to send what it doesn't know of yet.
+    bool add_news(LiveComputer& computer, const std::vector<AssignmentId>& holding, ExchangeReply& reply);
     void remember_closed(LiveComputer& computer, const AssignmentId& id);
     void answer(LiveComputer& computer, ExchangeReply reply, Done<ExchangeReply> done);
     bool serve(LiveComputer& computer);

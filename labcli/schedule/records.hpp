@@ -147,6 +147,7 @@ struct Assignment {
     uint64_t flops = 0;
     uint64_t send_ms = 0;  // how long sending may take, once asked to
     bool asked_to_send = false;
+    uint64_t told_to_send_ms = 0;  // when the contributor was told last, monotonic; 0: not yet
     std::shared_ptr<std::vector<std::optional<ArrivedOutput>>> arriving;  // uploaded one by one
     std::shared_ptr<const std::vector<Tensor>> outputs;                   // all of them, not yet decided
 };

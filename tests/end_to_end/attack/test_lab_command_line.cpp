@@ -38,6 +38,7 @@ struct Row {
 const Row commands[] = {
     {"init", {}, done},
     {"serve", {}, done},
+    {"renew-key", {}, done},
     {"invite", {}, no_node},
     {"invite list", {}, no_node},
     {"invite revoke", {"3"}, no_node},

@@ -73,7 +73,7 @@ class TestBrokenContributors : public QObject {
                 request.results.push_back(Contributor::failure(work, "no driver"));
             failures += request.results.size();
             broken.take(broken.exchange(request));
-            return lab.job(job.id)["state"] != "running";
+            return lab.is_over(job.id);
         };
         QVERIFY(wait_until(over, 120'000, 1));
         VERIFY_EMPTY(job.what_is_wrong(lab));

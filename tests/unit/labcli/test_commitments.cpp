@@ -109,6 +109,29 @@ class TestCommitments : public QObject {
         QVERIFY(lab.exchange(liar, again)->tasks.empty());
     }
 
+    void who_is_sending_is_not_answered_again_and_again() {
+        FakeLab lab;
+        lab.submit(std::make_shared<FakePlan>(1, DType::i32, 8), Policy::recompute);
+        LiveComputer& computer = lab.join();
+        const Grant grant = lab.take(computer)[0];
+        const ExchangeRequest commitment =
+            lab.request(computer, 0, {FakeLab::commitment(grant, FakeLab::honest(grant))});
+        lab.exchange(computer, commitment);
+        QVERIFY(lab.asked(grant));
+        ExchangeRequest waiting = lab.request(computer, 0);
+        waiting.wait_ms = 30'000;
+        const std::optional<ExchangeReply> told = lab.exchange(computer, waiting);
+        if (told) {
+            QCOMPARE(told->send.size(), size_t{1});
+            QVERIFY(!lab.exchange(computer, waiting));
+        }
+        // Should the reply have been lost, it is told again.
+        lab.pass_ms(6'000);
+        const std::optional<ExchangeReply> again = lab.exchange(computer, waiting);
+        QVERIFY(again);
+        QCOMPARE(again->send.size(), size_t{1});
+    }
+
     void a_newcomer_has_few_undecided_tasks() {
         FakeLab lab;
         lab.submit(std::make_shared<FakePlan>(1000), Policy::redundant);
