@@ -20,6 +20,12 @@ constexpr uint8_t leaf_tag = 0;
 constexpr uint8_t node_tag = 1;
 constexpr uint8_t root_tag = 2;
 
+std::array<uint8_t, 8> little_endian(uint64_t value) {
+    std::array<uint8_t, 8> bytes{};
+    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(value >> (8 * i));
+    return bytes;
+}
+
 // One hashing context per thread: fetching the algorithm costs more than hashing a small tensor.
 class Sha256 {
   public:
@@ -33,11 +39,7 @@ class Sha256 {
         return *this;
     }
     Sha256& add_byte(uint8_t value) { return add(&value, 1); }
-    Sha256& add_u64(uint64_t value) {
-        std::array<uint8_t, 8> bytes{};
-        for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(value >> (8 * i));
-        return add(bytes.data(), bytes.size());
-    }
+    Sha256& add_u64(uint64_t value) { return add(little_endian(value).data(), sizeof value); }
     Digest finish() {
         Digest digest;
         if (EVP_DigestFinal_ex(context(), digest.bytes.data(), nullptr) != 1)
@@ -113,7 +115,7 @@ class LeafLanes {
   private:
     static size_t leaf_head_size(DigestKey key) { return 1 + key.size() + 16; }
     static void put_u64(std::byte* to, uint64_t value) {
-        for (size_t i = 0; i < 8; ++i) to[i] = static_cast<std::byte>(value >> (8 * i));
+        std::memcpy(to, little_endian(value).data(), sizeof value);
     }
     uint64_t count() const { return leaves_.size() / leaf_size_bytes; }
     const std::byte* leaf(uint64_t lane) const { return leaves_.data() + lane * leaf_size_bytes; }

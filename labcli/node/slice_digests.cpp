@@ -3,12 +3,14 @@
 
 #include <algorithm>
 
+#include "core/work/sha256_lanes.hpp"
+
 namespace goblin::lab {
 
 namespace {
 
 // As many leaves as are digested at once.
-constexpr uint64_t piece_bytes = 16 * leaf_size_bytes;
+constexpr uint64_t piece_bytes = sha256_most_lanes * leaf_size_bytes;
 
 }  // namespace
 

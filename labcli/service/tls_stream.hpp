@@ -27,8 +27,8 @@ namespace goblin::lab {
 namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 
-// What all connections share: the lab's key and certificates, TLS 1.2 and 1.3, no resumption (each handshake shows the pinned
-// key), so no early data either.
+// What all connections share: the lab's key and certificates, TLS 1.2 and 1.3, no resumption (each handshake
+// shows the pinned key), so no early data either.
 class TlsContext {
   public:
     explicit TlsContext(const LabCertificate& certificate);
