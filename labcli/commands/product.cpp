@@ -4,7 +4,7 @@
 #include "labcli/commands/commands.hpp"
 #include "labcli/commands/usage.hpp"
 #include "labcli/commands/watch.hpp"
-#include "labcli/verify/policy.hpp"
+#include "labcli/records/policy.hpp"
 
 namespace goblin::lab {
 

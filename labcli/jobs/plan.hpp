@@ -14,7 +14,7 @@
 #include "core/check/matrix_source.hpp"
 #include "core/graph/graph.hpp"
 #include "core/tensor/tensor.hpp"
-#include "labcli/store/writer.hpp"
+#include "labcli/records/syncable.hpp"
 
 namespace goblin::lab {
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <unordered_map>
 
+#include "labcli/records/journal.hpp"
 #include "labcli/schedule/contributors.hpp"
 #include "labcli/schedule/environment.hpp"
 #include "labcli/schedule/job.hpp"
-#include "labcli/schedule/journal.hpp"
 
 namespace goblin::lab {
 

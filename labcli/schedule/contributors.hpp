@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "labcli/schedule/journal.hpp"
+#include "labcli/records/journal.hpp"
 #include "labcli/schedule/live_computer.hpp"
 
 namespace goblin::lab {

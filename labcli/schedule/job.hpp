@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "labcli/jobs/plan.hpp"
+#include "labcli/records/records.hpp"
 #include "labcli/schedule/job_queue.hpp"
-#include "labcli/schedule/records.hpp"
 
 namespace goblin::lab {
 

@@ -11,7 +11,7 @@
 #include "labcli/jobs/capacity.hpp"
 #include "labcli/schedule/assignment_book.hpp"
 #include "labcli/schedule/job.hpp"
-#include "labcli/verify/judge.hpp"
+#include "labcli/schedule/judge.hpp"
 
 namespace goblin::lab {
 

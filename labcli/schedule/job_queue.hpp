@@ -13,8 +13,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "labcli/records/records.hpp"
 #include "labcli/schedule/environment.hpp"
-#include "labcli/schedule/records.hpp"
 #include "labcli/schedule/workshop.hpp"
 
 namespace goblin::lab {

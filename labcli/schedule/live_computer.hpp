@@ -8,8 +8,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include "labcli/schedule/records.hpp"
-#include "labcli/service/contributor_door.hpp"
+#include "labcli/records/answer.hpp"
+#include "labcli/records/peer.hpp"
+#include "labcli/records/records.hpp"
 
 namespace goblin::lab {
 

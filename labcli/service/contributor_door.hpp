@@ -6,39 +6,19 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
-#include <string>
-#include <variant>
-#include <vector>
 
 #include "core/work/exchange.hpp"
+#include "labcli/records/answer.hpp"
+#include "labcli/records/peer.hpp"
 
 namespace goblin::lab {
-
-// Where a request comes from.
-struct Peer {
-    std::string address;  // textual, without port; an IPv4-mapped IPv6 address as IPv4
-    bool loopback = false;
-};
 
 struct Caller {
     Peer peer;
     Credential credential{};
 };
-
-// Answered as an HTTP status and an ErrorReply.
-struct Refusal {
-    int status = 400;
-    ErrorReply error;
-    uint64_t retry_after_ms = 0;  // 0: not said
-};
-
-template <typename T>
-using Answer = std::variant<T, Refusal>;
-template <typename T>
-using Done = std::function<void(Answer<T>)>;
 
 // A blob that may be read. Methods block on disk and run on the service's blob threads; they throw
 // goblin::Error.

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "labcli/schedule/journal.hpp"
+#include "labcli/records/journal.hpp"
 #include "labcli/store/database.hpp"
 #include "labcli/store/writer.hpp"
 

@@ -11,16 +11,10 @@
 #include <thread>
 #include <vector>
 
+#include "labcli/records/syncable.hpp"
 #include "labcli/store/database.hpp"
 
 namespace goblin::lab {
-
-// A file whose writes must be on disk before the records that speak of them.
-class Syncable {
-  public:
-    virtual ~Syncable() = default;
-    virtual void sync() = 0;
-};
 
 class Writer {
   public:

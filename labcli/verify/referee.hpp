@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "labcli/jobs/plan.hpp"
-#include "labcli/schedule/records.hpp"
+#include "labcli/records/records.hpp"
 
 namespace goblin::lab {
 

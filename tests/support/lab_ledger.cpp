@@ -6,7 +6,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "labcli/schedule/records.hpp"
+#include "labcli/records/records.hpp"
 #include "labcli/store/database.hpp"
 
 namespace goblin::test {

@@ -14,7 +14,7 @@ class LabLedger {
     explicit LabLedger(std::filesystem::path lab_directory) : directory_(std::move(lab_directory)) {}
 
     uint64_t accepted(uint64_t job) const;
-    // Assignments of the job in that state, by its name in labcli/schedule/records.hpp.
+    // Assignments of the job in that state, by its name in labcli/records/records.hpp.
     uint64_t assignments(uint64_t job, const std::string& state) const;
     uint64_t agreed_altogether() const;
     // Summed over all volunteers.

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "labcli/verify/policy.hpp"
+#include "labcli/records/policy.hpp"
 #include "tests/support/error_of.hpp"
 
 namespace goblin::lab {

@@ -1,5 +1,5 @@
 // What each policy promises.
-#include "labcli/verify/policy.hpp"
+#include "labcli/records/policy.hpp"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // Quorums, referees' findings and acceptance.
-#include "labcli/verify/judge.hpp"
+#include "labcli/schedule/judge.hpp"
 
 #include <algorithm>
 #include <cassert>

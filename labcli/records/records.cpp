@@ -1,5 +1,5 @@
 // Ids of assignments.
-#include "labcli/schedule/records.hpp"
+#include "labcli/records/records.hpp"
 
 #include <cstring>
 

@@ -12,7 +12,7 @@
 
 #include "core/tensor/tensor.hpp"
 #include "core/work/exchange.hpp"
-#include "labcli/verify/policy.hpp"
+#include "labcli/records/policy.hpp"
 
 namespace goblin::lab {
 
@@ -89,8 +89,8 @@ struct Computer {
     uint64_t speed_flops = 0;  // measured by the lab; 0: not yet
 };
 
-// The highest numbers that were ever given, of what can be deleted: none is given twice, or the newcomer would
-// inherit what is said about the one before it.
+// The highest numbers that were ever given, of what can be deleted: none is given twice, or the newcomer
+// would inherit what is said about the one before it.
 struct LastNumbers {
     ComputerId computer = 0;
     JobId job = 0;

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "labcli/schedule/records.hpp"
-#include "labcli/store/writer.hpp"
+#include "labcli/records/records.hpp"
+#include "labcli/records/syncable.hpp"
 
 namespace goblin::lab {
 
