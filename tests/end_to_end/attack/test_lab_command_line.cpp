@@ -1,31 +1,18 @@
-// The command line of goblin-lab as a specification: one table of its commands, what a wrong one is told,
-// what each one prints and how it exits, with a real lab and a real worker.
+// The command line of goblin-lab as a specification: one table of its commands, examples of their help that
+// work as they stand, and what a wrong line is told.
 #include <QTest>
 #include <csignal>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 
-#include "tests/support/lab_process.hpp"
-#include "tests/support/product_files.hpp"
+#include "command_line.hpp"
+#include "tests/support/verify.hpp"
 #include "tests/support/wait_until.hpp"
-#include "tests/support/worker_process.hpp"
-
-// Shows what was found when it is another value.
-#define VERIFY_JSON(expression, expected)                    \
-    do {                                                     \
-        const goblin::lab::Json found = (expression);        \
-        QVERIFY2(found == (expected), found.dump().c_str()); \
-    } while (false)
 
 namespace goblin::test {
 
 namespace {
 
 using lab::Json;
-using Words = std::vector<std::string>;
-
-enum Exit { done = 0, failed = 1, usage = 2, no_node = 3, detached = 4 };
 
 // Every command. `operands`: what it needs, in values that are well formed. `examples_exit`: how its examples
 // exit where a lab is but no node runs; a group alone is no command.
@@ -132,11 +119,6 @@ Words words_of(const std::string& text) {
     return words;
 }
 
-Words operator+(Words words, const Words& more) {
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-}
-
 // The lines of a help text that a person would type: without what explains them.
 Words examples_in(const std::string& help) {
     Words examples;
@@ -148,14 +130,6 @@ Words examples_in(const std::string& help) {
     return examples;
 }
 
-std::string told(const Finished& finished) {
-    return fmt::format("exit {}\n{}\n{}", finished.exit_code, finished.output, finished.errors);
-}
-
-bool is_one_json_line(const std::string& output) {
-    return output.find('\n') == output.size() - 1 && !Json::parse(output, nullptr, false).is_discarded();
-}
-
 }  // namespace
 
 class TestLabCommandLine : public QObject {
@@ -163,11 +137,7 @@ class TestLabCommandLine : public QObject {
 
   private slots:
     void initTestCase() {
-        lab_ = std::make_unique<LabProcess>();
-        product_ = std::make_unique<ProductFiles>(lab_->files(), "A", random_matrix(DType::f32, 24, 6, 1),
-                                                  random_matrix(DType::f32, 6, 24, 2));
-        std::filesystem::copy_file(product_->a(), lab_->files() / "A.npy");
-        std::filesystem::copy_file(product_->b(), lab_->files() / "B.npy");
+        at_hand_ = std::make_unique<LabAtHand>();
         asleep_ = std::make_unique<TemporaryFolder>();
         QCOMPARE(run_program(program("goblin-lab"), {"init", (*asleep_ / "lab").string()}).exit_code, 0);
     }
@@ -188,7 +158,7 @@ class TestLabCommandLine : public QObject {
     void help_teaches_by_examples_that_work() {
         QFETCH(int, index);
         const Row& row = commands[index];
-        const Finished help = in_files(words_of(row.words) + Words{"--help"});
+        const Finished help = at_hand_->in_files(words_of(row.words) + Words{"--help"});
         QVERIFY2(help.exit_code == done && help.errors.empty(), told(help).c_str());
         const Words examples = examples_in(help.output);
         QVERIFY2(!examples.empty() && help.output.find("Examples:\n") != std::string::npos,
@@ -213,9 +183,9 @@ class TestLabCommandLine : public QObject {
     }
 
     void help_and_version_of_the_program() {
-        const Finished help = in_files({"--help"});
+        const Finished help = at_hand_->in_files({"--help"});
         QVERIFY2(help.exit_code == done && examples_in(help.output).size() >= 4, told(help).c_str());
-        const Finished version = in_files({"--version"});
+        const Finished version = at_hand_->in_files({"--version"});
         QVERIFY2(version.exit_code == done && !version.output.empty(), told(version).c_str());
     }
 
@@ -224,18 +194,20 @@ class TestLabCommandLine : public QObject {
     void an_unknown_option_is_refused() {
         QFETCH(int, index);
         const Row& row = commands[index];
-        expect_usage_error(words_of(row.words) + row.operands + Words{"--nonsense"}, "--nonsense");
+        VERIFY_EMPTY(at_hand_->wrong_usage_error(words_of(row.words) + row.operands + Words{"--nonsense"},
+                                                 "--nonsense"));
     }
 
     void a_missing_operand_is_named_data() { add_commands(true); }
     void a_missing_operand_is_named() {
         QFETCH(int, index);
         const Row& row = commands[index];
-        if (row.group) return expect_usage_error(words_of(row.words), "found none");
+        if (row.group) VERIFY_EMPTY(at_hand_->wrong_usage_error(words_of(row.words), "found none"));
         for (size_t kept = 0; kept < row.operands.size(); ++kept)
-            expect_usage_error(words_of(row.words) + Words(row.operands.begin(),
-                                                           row.operands.begin() + static_cast<long>(kept)),
-                               "found");
+            VERIFY_EMPTY(at_hand_->wrong_usage_error(
+                words_of(row.words) +
+                    Words(row.operands.begin(), row.operands.begin() + static_cast<long>(kept)),
+                "found"));
     }
 
     void an_operand_too_many_is_refused_data() { add_commands(true); }
@@ -243,7 +215,8 @@ class TestLabCommandLine : public QObject {
         QFETCH(int, index);
         const Row& row = commands[index];
         const Words first = std::string(row.words) == "init" ? Words{(*asleep_ / "other").string()} : Words{};
-        expect_usage_error(words_of(row.words) + first + row.operands + Words{"toomuch"}, "toomuch");
+        VERIFY_EMPTY(at_hand_->wrong_usage_error(
+            words_of(row.words) + first + row.operands + Words{"toomuch"}, "toomuch"));
         QVERIFY(!std::filesystem::exists(*asleep_ / "other"));
     }
 
@@ -260,15 +233,15 @@ class TestLabCommandLine : public QObject {
         const WrongValue& row = wrong_values[index];
         Words all = words_of(row.words);
         if (all[0] == "init") all.push_back((*asleep_ / "never").string());
-        expect_usage_error(all + row.arguments, "");
+        VERIFY_EMPTY(at_hand_->wrong_usage_error(all + row.arguments, ""));
         QVERIFY(!std::filesystem::exists(*asleep_ / "never"));
     }
 
     void no_command_or_an_unknown_one_is_refused() {
-        expect_usage_error({}, "found none");
-        expect_usage_error({"compute"}, "compute");
-        expect_usage_error({"job", "compute"}, "compute");
-        expect_usage_error({"--nonsense", "job", "list"}, "--nonsense");
+        VERIFY_EMPTY(at_hand_->wrong_usage_error({}, "found none"));
+        VERIFY_EMPTY(at_hand_->wrong_usage_error({"compute"}, "compute"));
+        VERIFY_EMPTY(at_hand_->wrong_usage_error({"job", "compute"}, "compute"));
+        VERIFY_EMPTY(at_hand_->wrong_usage_error({"--nonsense", "job", "list"}, "--nonsense"));
     }
 
     // ---- where there is no lab, or no lab node
@@ -291,167 +264,8 @@ class TestLabCommandLine : public QObject {
         }
     }
 
-    // ---- right usage
-    void an_invitation_is_made_listed_and_revoked() {
-        const Json made = json_of({"invite", "--uses", "2", "--expires", "2h", "--host", "127.0.0.1"});
-        QVERIFY2(
-            made["link"].get<std::string>().starts_with(fmt::format("goblin://127.0.0.1:{}/#", lab_->port())),
-            made.dump().c_str());
-        QVERIFY(made["uses_left"] == 2 && made["trusted"] == false && made["revoked"] == false);
-        const Json listed = json_of({"invite", "list"});
-        QVERIFY(std::any_of(listed.begin(), listed.end(),
-                            [&](const Json& each) { return each["id"] == made["id"]; }));
-        QVERIFY2(listed.dump().find("link") == std::string::npos, "tokens are not kept");
-        const Json revoked = json_of({"invite", "revoke", std::to_string(made["id"].get<uint64_t>())});
-        QVERIFY(revoked["revoked"] == true);
-        const Finished worker =
-            run_program(program("goblin-worker"),
-                        Words{"--dir", (*asleep_ / "refused").string(), "--join", made["link"]} +
-                            WorkerProcess::modest_options("late"));
-        QVERIFY2(worker.exit_code == failed && worker.errors.find("revoked") != std::string::npos,
-                 told(worker).c_str());
-    }
-
-    void what_people_read_is_no_json() {
-        const Finished link = in_files({"invite", "--host", "127.0.0.1"}, false);
-        QVERIFY2(link.exit_code == done && link.output.starts_with("goblin://"), told(link).c_str());
-        const Finished jobs = in_files({"job", "list"}, false);
-        QVERIFY2(jobs.exit_code == done && jobs.output == "no jobs\n", told(jobs).c_str());
-        const Finished nodes = in_files({"node", "list"}, false);
-        QVERIFY2(nodes.exit_code == done && nodes.output == "no contributors\n", told(nodes).c_str());
-    }
-
-    void a_dry_run_plans_and_submits_nothing() {
-        const Json plan = json_of({"product", "A.npy", "B.npy", "-o", "C.npy", "--tile", "8x8", "--dry-run"});
-        VERIFY_JSON(plan["tasks"], 9);
-        for (const char* member : {"flops", "bytes_down", "bytes_up", "memory_per_task_bytes", "promise"})
-            QVERIFY2(plan.contains(member), member);
-        QCOMPARE(json_of({"job", "list"}).size(), size_t{0});
-        QVERIFY(!std::filesystem::exists(lab_->files() / "C.npy"));
-    }
-
-    void who_detaches_is_told_how_to_return_from_any_folder_data() {
-        QTest::addColumn<QString>("option");
-        for (const char* option : {"--detach", "--timeout=1s"}) QTest::newRow(option) << option;
-    }
-    void who_detaches_is_told_how_to_return_from_any_folder() {
-        QFETCH(QString, option);
-        const Finished left = in_files({"product", "A.npy", "B.npy", "-o", "C.npy", option.toStdString()});
-        QVERIFY2(left.exit_code == detached, told(left).c_str());
-        const std::string id = std::to_string(Json::parse(left.output)["id"].get<uint64_t>());
-        const std::string back =
-            fmt::format("goblin-lab --dir {} job watch {}\n", lab_->directory().string(), id);
-        QVERIFY2(left.errors.find(back) != std::string::npos, told(left).c_str());
-        json_of({"job", "stop", id});
-        json_of({"job", "delete", id});
-    }
-
-    void a_job_nobody_computes_is_detached_from_shown_and_stopped() {
-        const Json job = json_of({"product", "A.npy", "B.npy", "-o", "C.npy", "--detach"}, detached);
-        const std::string id = std::to_string(job["id"].get<uint64_t>());
-        const Json status = json_of({"job", "status", id});
-        VERIFY_JSON(status["state"], "queued");
-        QVERIFY2(status["reason"].get<std::string>().find("none is connected") != std::string::npos,
-                 status.dump().c_str());
-        VERIFY_JSON(json_of({"job", "watch", id, "--timeout", "1s"}, detached)["state"], "queued");
-        VERIFY_JSON(json_of({"job", "result", id}, detached)["state"], "queued");
-        VERIFY_JSON(
-            json_of({"product", "A.npy", "B.npy", "-o", "D.npy", "--timeout", "1s"}, detached)["state"],
-            "queued");
-        expect_usage_error({"job", "delete", id}, "stop it first");
-        VERIFY_JSON(json_of({"job", "stop", id})["state"], "stopped");
-        VERIFY_JSON(json_of({"job", "stop", id})["state"], "stopped");  // no harm
-        VERIFY_JSON(json_of({"job", "watch", id}, failed)["state"], "stopped");
-        VERIFY_JSON(json_of({"job", "result", id}, failed)["state"], "stopped");
-        VERIFY_JSON(json_of({"job", "delete", id})["id"], job["id"]);
-        expect_usage_error({"job", "status", id}, "job list");
-        for (const Json& left : json_of({"job", "list"}))
-            json_of({"job", "stop", std::to_string(left["id"].get<uint64_t>())});
-    }
-
-    void a_job_that_a_worker_computes_is_watched_to_its_end() {
-        worker_ = std::make_unique<WorkerProcess>(
-            WorkerProcess::Settings{lab_->invite(), WorkerProcess::modest_options("Zoë's PC"), {}, {}});
-        lab_->wait_for_contributors(1);
-        const Json report = json_of({"product", "A.npy", "B.npy", "-o", "E.npy", "--tile", "8x8"});
-        QVERIFY2(report["state"] == "done" && report["accepted"] == 9, report.dump().c_str());
-        QVERIFY2(report["verification"]["promise"].get<std::string>().find("every bit is right") == 0,
-                 report.dump().c_str());
-        const std::string id = std::to_string(report["id"].get<uint64_t>());
-        VERIFY_JSON(json_of({"job", "result", id})["accepted"], 9);
-        VERIFY_JSON(json_of({"job", "watch", id})["state"], "done");
-        const Json lines = json_of({"job", "logs", id, "--most", "5"});
-        QCOMPARE(lines.size(), size_t{5});
-        QVERIFY(lines.back()["text"] == "done" && lines.back()["at_ms"].is_number());
-        const Finished text = in_files({"job", "result", id}, false);
-        QVERIFY2(text.exit_code == done && text.output.find("Zoë's PC") != std::string::npos,
-                 told(text).c_str());
-        std::filesystem::rename(lab_->files() / "E.npy", product_->output());
-        QCOMPARE(product_->wrong_output(), std::string());
-    }
-
-    void operands_that_cant_be_used_are_wrong_usage() {
-        const Finished no_file = in_files({"product", "missing.npy", "B.npy", "-o", "F.npy"});
-        QVERIFY2(no_file.exit_code == usage && no_file.errors.find("missing.npy") != std::string::npos,
-                 told(no_file).c_str());
-        const Finished shapes = in_files({"product", "A.npy", "A.npy", "-o", "F.npy"});
-        QVERIFY2(
-            shapes.exit_code == usage && shapes.errors.find("transpose one of them") != std::string::npos,
-            told(shapes).c_str());
-    }
-
-    void contributors_are_shown_banned_approved_and_forgotten() {
-        const Json listed = json_of({"node", "list"});
-        QCOMPARE(listed.size(), size_t{1});
-        const std::string id = std::to_string(listed[0]["id"].get<uint64_t>());
-        const Json shown = json_of({"node", "show", id});
-        QVERIFY2(shown["name"] == "Zoë's PC" && shown["devices"].size() == 1 && shown["agreed"] == 9,
-                 shown.dump().c_str());
-        VERIFY_JSON(json_of({"node", "ban", id, "--computer"})["membership"], "banned");
-        VERIFY_JSON(json_of({"node", "approve", id})["membership"], "approved");
-        VERIFY_JSON(json_of({"node", "ban", id})["membership"], "banned");
-        QVERIFY(wait_until([&] { return !worker_->running(); }));
-        QVERIFY2(worker_->log().find("banned") != std::string::npos, worker_->log().c_str());
-        VERIFY_JSON(json_of({"node", "approve", id})["membership"], "approved");
-        const Finished forgotten = in_files({"node", "forget", id}, false);
-        QCOMPARE(forgotten.output,
-                 fmt::format("computer {} (Zoë's PC) is forgotten; it must join again\n", id));
-        QCOMPARE(json_of({"node", "list"}).size(), size_t{0});
-        expect_usage_error({"node", "show", id}, "node list");
-    }
-
-    void a_lab_is_made_once() {
-        const std::string directory = (*asleep_ / "lab").string();
-        const Finished again = run_program(program("goblin-lab"), {"--json", "init", directory});
-        QVERIFY2(again.exit_code == usage && again.errors.find("found one") != std::string::npos,
-                 told(again).c_str());
-        const Finished fresh =
-            run_program(program("goblin-lab"), {"--json", "init", (*asleep_ / "new").string(), "--name",
-                                                std::string(64, 'n'), "--contact", std::string(1024, 'c')});
-        QVERIFY2(fresh.exit_code == done && is_one_json_line(fresh.output), told(fresh).c_str());
-        QCOMPARE(Json::parse(fresh.output)["key"].get<std::string>().size(), size_t{64});
-    }
-
-    void settings_that_are_too_long_for_contributors_are_named_before_the_lab_is_served() {
-        const std::filesystem::path settings = *asleep_ / "new" / "settings.json";
-        Json stored = Json::parse(text_of_file(settings));
-        for (const char* name : {"name", "computes", "contact"}) {
-            Json wrong = stored;
-            wrong[name] = std::string(1025, 'x');
-            std::ofstream(settings) << wrong.dump();
-            const Finished refused = run_program(
-                program("goblin-lab"),
-                {"--json", "--dir", (*asleep_ / "new").string(), "serve", "--listen", "127.0.0.1:0"});
-            QVERIFY2(refused.exit_code == failed &&
-                         refused.errors.find(fmt::format("settings.json: {}: expected", name)) !=
-                             std::string::npos,
-                     told(refused).c_str());
-        }
-    }
-
     void cleanupTestCase() {
-        worker_.reset();
-        if (lab_) QCOMPARE(lab_->stop(), 0);
+        if (at_hand_) QCOMPARE(at_hand_->lab.stop(), 0);
     }
 
   private:
@@ -463,7 +277,7 @@ class TestLabCommandLine : public QObject {
 
     // The names that a help text lists as commands.
     Words names_in_help(const Words& command) const {
-        const std::string help = in_files(command + Words{"--help"}).output;
+        const std::string help = at_hand_->in_files(command + Words{"--help"}).output;
         Words names;
         size_t line = help.find("Subcommands:\n");
         while (line != std::string::npos) {
@@ -484,39 +298,6 @@ class TestLabCommandLine : public QObject {
         return run_program("/bin/sh", {"-c", there});
     }
 
-    // Among the test's files, as a person would stand there.
-    Finished in_files(const Words& arguments, bool json = true) const {
-        Words all = {
-            "-c",    "cd \"$0\" && exec \"$@\"", lab_->files().string(), program("goblin-lab").string(),
-            "--dir", lab_->directory().string()};
-        if (json) all.push_back("--json");
-        return run_program("/bin/sh", all + arguments);
-    }
-
-    // The document that the command prints with --json; throws unless it exits as expected.
-    Json json_of(const Words& arguments, int exit = done) const {
-        const Finished ran = in_files(arguments);
-        if (ran.exit_code != exit || !is_one_json_line(ran.output))
-            throw Error(ErrorKind::failed, "expected exit {} and one line of JSON, found {}", exit,
-                        told(ran));
-        return Json::parse(ran.output);
-    }
-
-    void expect_usage_error(const Words& arguments, const std::string& found) const {
-        const Finished ran = in_files(arguments);
-        const std::string shown = fmt::format("goblin-lab {}\n", fmt::join(arguments, " "));
-        QVERIFY2(ran.exit_code == usage, (shown + "\n" + told(ran)).c_str());
-        const auto says = [&](const std::string& text) { return ran.errors.find(text) != std::string::npos; };
-        QVERIFY2(says("goblin-lab: ") && says("expected") && says("found") && says(found),
-                 (shown + "\n" + told(ran)).c_str());
-        // The next step: where help is, another command, or what a right value looks like.
-        QVERIFY2(says("--help") || says("`goblin-lab ") || says("for example") || says("use ") ||
-                     says("choose ") || says("remove it"),
-                 (shown + "\n" + told(ran)).c_str());
-        QVERIFY2(is_one_json_line(ran.output) && Json::parse(ran.output).contains("error"),
-                 (shown + "\n" + told(ran)).c_str());
-    }
-
     // Whether the example was understood: it listens, or says that it can't.
     bool serves_or_says_why_not(const std::string& example, const TemporaryFolder& folder) const {
         ChildProcess serving({"/bin/sh",
@@ -532,10 +313,8 @@ class TestLabCommandLine : public QObject {
         return serving.wait(30'000) == done;
     }
 
-    std::unique_ptr<LabProcess> lab_;
-    std::unique_ptr<ProductFiles> product_;
+    std::unique_ptr<LabAtHand> at_hand_;
     std::unique_ptr<TemporaryFolder> asleep_;  // with a lab that nobody serves
-    std::unique_ptr<WorkerProcess> worker_;
 };
 
 }  // namespace goblin::test

@@ -165,8 +165,9 @@ class TestSlowUploads : public QObject {
         QCOMPARE(status["computed_by"].size(), size_t{1});
         // From the start it would have been five eighths more.
         const uint64_t carried = proxy.bytes_up() - before;
-        QVERIFY2(carried < tile_bytes * 3 / 2,
-                 fmt::format("{} bytes went up\n{}\n{}\n{}", carried, lab.history(id), worker.log(), lab.log()).c_str());
+        QVERIFY2(carried < tile_bytes * 3 / 2, fmt::format("{} bytes went up\n{}\n{}\n{}", carried,
+                                                           lab.history(id), worker.log(), lab.log())
+                                                   .c_str());
     }
 };
 

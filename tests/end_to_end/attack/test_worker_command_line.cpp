@@ -2,25 +2,17 @@
 // and how it exits, and examples of its help that work as they stand.
 #include <QTest>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
-#include "tests/support/lab_process.hpp"
+#include "command_line.hpp"
+#include "tests/support/verify.hpp"
 #include "tests/support/wait_until.hpp"
 #include "tests/support/worker_process.hpp"
-
-// Shows what was found when it is another value.
-#define VERIFY_JSON(expression, expected)                    \
-    do {                                                     \
-        const goblin::lab::Json found = (expression);        \
-        QVERIFY2(found == (expected), found.dump().c_str()); \
-    } while (false)
 
 namespace goblin::test {
 
 namespace {
 
 using lab::Json;
-using Words = std::vector<std::string>;
 
 const Words wrong_lines[] = {
     {"--nonsense"},
@@ -59,11 +51,6 @@ const Words wrong_lines[] = {
     {},
 };
 
-QByteArray told(const Finished& finished) {
-    return QByteArray::fromStdString(
-        fmt::format("exit {}\n{}\n{}", finished.exit_code, finished.output, finished.errors));
-}
-
 }  // namespace
 
 class TestWorkerCommandLine : public QObject {
@@ -94,16 +81,16 @@ class TestWorkerCommandLine : public QObject {
     void a_wrong_line_is_told_what_was_expected_what_was_found_and_what_to_do() {
         QFETCH(int, index);
         const Finished ran = run(wrong_lines[index]);
-        QVERIFY2(ran.exit_code == 2 && ran.output.empty(), told(ran));
+        QVERIFY2(ran.exit_code == 2 && ran.output.empty(), told(ran).c_str());
         const auto says = [&](const std::string& text) { return ran.errors.find(text) != std::string::npos; };
-        QVERIFY2(says("goblin-worker: ") && says("expected") && says("found"), told(ran));
-        QVERIFY2(says("goblin-worker --help") || says("goblin-worker --join LINK"), told(ran));
-        QVERIFY2(!says("\x1b"), told(ran));
+        QVERIFY2(says("goblin-worker: ") && says("expected") && says("found"), told(ran).c_str());
+        QVERIFY2(says("goblin-worker --help") || says("goblin-worker --join LINK"), told(ran).c_str());
+        QVERIFY2(!says("\x1b"), told(ran).c_str());
     }
 
     void a_link_file_that_is_not_there_is_named() {
         const Finished ran = run({"--join-file", (folder_ / "nowhere").string()});
-        QVERIFY2(ran.exit_code == 1 && ran.errors.find("nowhere") != std::string::npos, told(ran));
+        QVERIFY2(ran.exit_code == 1 && ran.errors.find("nowhere") != std::string::npos, told(ran).c_str());
     }
 
     void help_and_version() {
@@ -111,21 +98,22 @@ class TestWorkerCommandLine : public QObject {
             const Finished help = run({word});
             QVERIFY2(help.exit_code == 0 && help.errors.empty() &&
                          help.output.find("goblin-worker --join 'goblin://") != std::string::npos,
-                     told(help));
+                     told(help).c_str());
         }
         const Finished version = run({"--version"});
-        QVERIFY2(version.exit_code == 0 && version.output.starts_with("goblin-worker "), told(version));
+        QVERIFY2(version.exit_code == 0 && version.output.starts_with("goblin-worker "),
+                 told(version).c_str());
     }
 
     void devices_and_selftest_speak_to_people_and_to_programs() {
         for (const char* command : {"devices", "selftest"}) {
             const Finished text = run({command, "--cpu-threads", "1"}, "untouched");
-            QVERIFY2(text.exit_code == 0 && !text.output.empty(), told(text));
+            QVERIFY2(text.exit_code == 0 && !text.output.empty(), told(text).c_str());
             const Finished ran = run({command, "--json", "--cpu-threads", "1"}, "untouched");
-            QVERIFY2(ran.exit_code == 0, told(ran));
+            QVERIFY2(ran.exit_code == 0, told(ran).c_str());
             const Json printed = Json::parse(ran.output, nullptr, false);
             QVERIFY2(printed.is_object() && printed["devices"].is_array() && !printed["devices"].empty(),
-                     told(ran));
+                     told(ran).c_str());
         }
         QVERIFY(!std::filesystem::exists(folder_ / "untouched"));
     }
@@ -147,7 +135,7 @@ class TestWorkerCommandLine : public QObject {
             const bool works =
                 line.find("devices") == std::string::npos && line.find("selftest") == std::string::npos;
             const Finished ran = in_shell(works ? line + " --max-lifetime 1s" : line);
-            QVERIFY2(ran.exit_code == 0, QByteArray::fromStdString(line) + "\n" + told(ran));
+            QVERIFY2(ran.exit_code == 0, QByteArray::fromStdString(line) + "\n" + told(ran).c_str());
             ++examples;
         }
         QCOMPARE(examples, 6);
@@ -162,7 +150,7 @@ class TestWorkerCommandLine : public QObject {
         VERIFY_JSON(lab.ask("node.list")[0]["name"], "Zoë's PC");
         QCOMPARE(worker.stop(), 0);
         const Finished used = run({"--join", lab.invite(), "--max-idle", "1s"}, "idle");
-        QVERIFY2(used.exit_code == 0, told(used));
+        QVERIFY2(used.exit_code == 0, told(used).c_str());
     }
 };
 

@@ -9,6 +9,7 @@
 #include "tests/support/contributor.hpp"
 #include "tests/support/lab_process.hpp"
 #include "tests/support/product_files.hpp"
+#include "tests/support/verify.hpp"
 
 namespace goblin::test {
 
@@ -58,13 +59,6 @@ class Job {
 };
 
 }  // namespace goblin::test
-
-// The text must be empty; shown when it isn't.
-#define VERIFY_EMPTY(expression)                \
-    do {                                        \
-        const std::string found = (expression); \
-        QVERIFY2(found.empty(), found.c_str()); \
-    } while (false)
 
 // The call must be refused over HTTP with this status, and a message that contains the text.
 #define VERIFY_HTTP_REFUSED(call, expected_status, text)                                                \
