@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/work/base64url.hpp"
+#include "core/work/plain_text.hpp"
 
 namespace goblin {
 
@@ -13,6 +14,7 @@ namespace {
 constexpr std::string_view scheme = "goblin://";
 constexpr size_t longest_host = 253;  // RFC 1035
 constexpr size_t token_bytes = 16;
+constexpr size_t longest_shown = 80;
 
 bool is_host_character(char c, bool in_brackets) {
     const bool alphanumeric = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -26,7 +28,8 @@ uint16_t parse_port(std::string_view text) {
     if (digits)
         for (const char c : text) port = port * 10 + static_cast<uint32_t>(c - '0');
     if (port == 0 || port > 65'535)
-        throw Error(ErrorKind::usage, "expected a port from 1 to 65535, found another");
+        throw Error(ErrorKind::usage, "expected a port from 1 to 65535, found '{}'",
+                    plain_text(text, longest_shown));
     return static_cast<uint16_t>(port);
 }
 
@@ -44,13 +47,14 @@ HostPort HostPort::parse(std::string_view text, uint16_t port_if_missing) {
         !host.empty() && host.size() <= longest_host &&
         std::all_of(host.begin(), host.end(), [&](char c) { return is_host_character(c, bracketed); });
     if (!fits)
-        throw Error(ErrorKind::usage,
-                    "expected a host name or address (IPv6 in brackets), found something else");
+        throw Error(ErrorKind::usage, "expected a host name or address (IPv6 in brackets), found '{}'",
+                    plain_text(text, longest_shown));
     parsed.host = host;
     const std::string_view rest = text.substr(bracketed ? end + 1 : end);
     if (rest.empty()) return parsed;
     if (rest.front() != ':')
-        throw Error(ErrorKind::usage, "expected ':PORT' after the host, found something else");
+        throw Error(ErrorKind::usage, "expected ':PORT' after the host, found '{}'",
+                    plain_text(rest, longest_shown));
     parsed.port = parse_port(rest.substr(1));
     return parsed;
 }

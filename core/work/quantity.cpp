@@ -2,6 +2,7 @@
 #include "core/work/quantity.hpp"
 
 #include <charconv>
+#include <iterator>
 #include <span>
 
 #include "core/error.hpp"
@@ -53,7 +54,7 @@ uint64_t parse_size_bytes(std::string_view text) {
 }
 
 std::string size_text(uint64_t bytes) {
-    if (bytes < 1024) return fmt::format("{} bytes", bytes);
+    if (bytes < 1024) return count_text(bytes, "byte");
     const Unit* unit = &sizes[2];
     for (const Unit& larger : std::span(sizes).subspan(2, 4))
         if (bytes >= larger.factor) unit = &larger;
@@ -63,9 +64,28 @@ std::string size_text(uint64_t bytes) {
 
 std::string duration_text(uint64_t ms) {
     if (ms < 1'000) return fmt::format("{} ms", ms);
-    if (ms < 120'000) return fmt::format("{:.3g} s", static_cast<double>(ms) / 1e3);
-    if (ms < 7'200'000) return fmt::format("{:.3g} min", static_cast<double>(ms) / 6e4);
-    return fmt::format("{:.3g} h", static_cast<double>(ms) / 3.6e6);
+    if (ms < 10'000) return fmt::format("{:.2g} s", static_cast<double>(ms) / 1e3);
+    const uint64_t seconds = (ms + 500) / 1'000;
+    if (seconds < 60) return fmt::format("{} s", seconds);
+    const auto two_units = [](uint64_t larger, std::string_view unit, uint64_t rest,
+                              std::string_view smaller) {
+        return rest == 0 ? fmt::format("{} {}", larger, unit)
+                         : fmt::format("{} {} {} {}", larger, unit, rest, smaller);
+    };
+    if (seconds < 3'600) return two_units(seconds / 60, "min", seconds % 60, "s");
+    if (seconds < 86'400) return two_units(seconds / 3'600, "h", seconds % 3'600 / 60, "min");
+    return two_units(seconds / 86'400, "d", seconds % 86'400 / 3'600, "h");
+}
+
+std::string flops_text(double flops) {
+    constexpr std::string_view units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"};
+    size_t unit = 0;
+    for (; flops >= 1'000 && unit + 1 < std::size(units); ++unit) flops /= 1'000;
+    return fmt::format("{:.{}f} {}", flops, flops < 10 && unit > 0 ? 1 : 0, units[unit]);
+}
+
+std::string count_text(uint64_t count, std::string_view one) {
+    return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
 
 }  // namespace goblin

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "core/work/link.hpp"
+#include "core/work/quantity.hpp"
 #include "labcli/commands/commands.hpp"
 #include "labcli/commands/usage.hpp"
 
@@ -70,7 +71,7 @@ void add_invite(CLI::App& app, Session& session) {
     });
     revoke->callback([options, &session] {
         const nlohmann::json revoked = session.ask("invite.revoke", {{"id", options->id}});
-        session.print(revoked, line_of(revoked));
+        session.print(revoked, fmt::format("invitation {} is revoked; who joined by it stays", options->id));
     });
     command->callback([options, list, revoke, &session] {
         if (*list || *revoke) return;
@@ -80,8 +81,8 @@ void add_invite(CLI::App& app, Session& session) {
                                           {"trusted", options->trusted},
                                           {"host", options->host.empty() ? this_host() : options->host}});
         session.print(invitation, invitation["link"].get<std::string>());
-        session.note(fmt::format("for {} {}, until {}; contributors run: goblin-worker --join 'LINK'",
-                                 options->uses, options->uses == 1 ? "computer" : "computers",
+        session.note(fmt::format("for {}, until {}; contributors run: goblin-worker --join 'LINK'",
+                                 count_text(options->uses, "computer"),
                                  time_text(invitation["expires_at_ms"].get<uint64_t>())));
     });
 }

@@ -1,4 +1,5 @@
 // goblin-lab node: shows, approves, bans and forgets contributors.
+#include "core/work/quantity.hpp"
 #include "labcli/commands/commands.hpp"
 #include "labcli/commands/usage.hpp"
 
@@ -9,15 +10,17 @@ namespace {
 using nlohmann::json;
 
 std::string line_of(const json& node) {
-    const std::string seen = node["seen_s"].is_number()
-                                 ? fmt::format(", heard {} ago", seconds_text(node["seen_s"].get<double>()))
-                                 : "";
-    return fmt::format("{:>4}  {}  volunteer {}{}, {}, {}{}: {} agreed, {} disagreed, {} failed, {} credited",
-                       node["id"].get<uint64_t>(), node["name"].get<std::string>(),
-                       node["volunteer"].get<uint64_t>(), node["trusted"].get<bool>() ? " (trusted)" : "",
-                       node["membership"].get<std::string>(), node["state"].get<std::string>(), seen,
-                       node["agreed"].get<uint64_t>(), node["disagreed"].get<uint64_t>(),
-                       node["failed"].get<uint64_t>(), flops_text(node["credit_flops"].get<double>()));
+    const std::string seen =
+        node["seen_s"].is_number()
+            ? fmt::format(", heard {} ago", duration_text(milliseconds_of(node["seen_s"])))
+            : "";
+    return fmt::format(
+        "computer {} ({}), volunteer {}{}, {}, {}{}: {} agreed, {} disagreed, {} failed, {} credited",
+        node["id"].get<uint64_t>(), node["name"].get<std::string>(), node["volunteer"].get<uint64_t>(),
+        node["trusted"].get<bool>() ? " (trusted)" : "", node["membership"].get<std::string>(),
+        node["state"].get<std::string>(), seen, node["agreed"].get<uint64_t>(),
+        node["disagreed"].get<uint64_t>(), node["failed"].get<uint64_t>(),
+        flops_text(node["credit_flops"].get<double>()));
 }
 
 std::string details_of(const json& node) {
@@ -25,13 +28,14 @@ std::string details_of(const json& node) {
     text += fmt::format("\n  address {}, key {}", node["address"].get<std::string>(),
                         node["volunteer_key"].get<std::string>());
     const double speed_flops = node["speed_flops"].get<double>();
-    text += fmt::format("\n  speed {}, {} open assignments, quota {}",
+    text += fmt::format("\n  speed {}, {}, quota {}",
                         speed_flops > 0 ? flops_text(speed_flops) + "/s" : "not measured yet",
-                        node["open_assignments"].get<uint64_t>(), node["quota"].get<uint64_t>());
+                        count_text(node["open_assignments"].get<uint64_t>(), "open assignment"),
+                        node["quota"].get<uint64_t>());
     for (const json& device : node["devices"])
         text +=
             fmt::format("\n  {} {}: {} of memory", device["kind"].get<std::string>(),
-                        device["name"].get<std::string>(), bytes_text(device["memory_bytes"].get<double>()));
+                        device["name"].get<std::string>(), size_text(device["memory_bytes"].get<uint64_t>()));
     for (const json& line : node["disagreements"])
         text += fmt::format("\n  {}  {}", time_text(line["at_ms"].get<uint64_t>()),
                             line["text"].get<std::string>());

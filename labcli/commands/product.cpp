@@ -1,6 +1,7 @@
 // goblin-lab product: computes a matrix product on contributors.
 #include "core/work/cbor.hpp"
 #include "core/work/plain_text.hpp"
+#include "core/work/quantity.hpp"
 #include "labcli/commands/commands.hpp"
 #include "labcli/commands/usage.hpp"
 #include "labcli/commands/watch.hpp"
@@ -14,12 +15,12 @@ using nlohmann::json;
 
 std::string plan_text(const json& plan) {
     return fmt::format(
-        "{}: {} tasks of at most {} and {} of memory, {} altogether; {} to contributors, {} back\nverify {}: "
+        "{}: {} of at most {} and {} of memory, {} altogether; {} to contributors, {} back\nverify {}: "
         "{}",
-        plan["plan"].get<std::string>(), plan["tasks"].get<uint64_t>(),
+        plan["plan"].get<std::string>(), count_text(plan["tasks"].get<uint64_t>(), "task"),
         flops_text(plan["flops_per_task"].get<double>()),
-        bytes_text(plan["memory_per_task_bytes"].get<double>()), flops_text(plan["flops"].get<double>()),
-        bytes_text(plan["bytes_down"].get<double>()), bytes_text(plan["bytes_up"].get<double>()),
+        size_text(plan["memory_per_task_bytes"].get<uint64_t>()), flops_text(plan["flops"].get<double>()),
+        size_text(plan["bytes_down"].get<uint64_t>()), size_text(plan["bytes_up"].get<uint64_t>()),
         plan["verify"].get<std::string>(), plan["promise"].get<std::string>());
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/chrono.h>
 
+#include "core/work/cbor.hpp"
 #include "core/work/plain_text.hpp"
 #include "core/work/quantity.hpp"
 #include "labcli/admin/admin_client.hpp"
@@ -22,7 +23,12 @@ ExitCode exit_code_of(ErrorKind kind) {
 }
 
 std::filesystem::path Session::lab_directory() const {
-    return LabDirectory::choose(directory);
+    const std::filesystem::path chosen = LabDirectory::choose(directory);
+    if (!is_utf8(chosen.string()))
+        throw Error(ErrorKind::usage,
+                    "expected a lab's directory with a name in UTF-8, found '{}'; use another name",
+                    plain_text(chosen.string()));
+    return chosen;
 }
 
 nlohmann::json Session::ask(std::string_view verb, const nlohmann::json& arguments) const {
@@ -66,30 +72,8 @@ uint64_t positive_duration_ms(const std::string& text) {
     return duration_ms;
 }
 
-namespace {
-
-std::string scaled(double value, double step, std::initializer_list<const char*> units) {
-    auto unit = units.begin();
-    for (; value >= step && unit + 1 != units.end(); ++unit) value /= step;
-    return value < 10 && unit != units.begin() ? fmt::format("{:.1f} {}", value, *unit)
-                                               : fmt::format("{:.0f} {}", value, *unit);
-}
-
-}  // namespace
-
-std::string bytes_text(double bytes) {
-    return scaled(bytes, 1024, {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"});
-}
-std::string flops_text(double flops) {
-    return scaled(flops, 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"});
-}
-
-std::string seconds_text(double seconds) {
-    const auto whole = static_cast<uint64_t>(seconds + 0.5);
-    if (whole < 60) return fmt::format("{} s", whole);
-    if (whole < 3'600) return fmt::format("{} min {} s", whole / 60, whole % 60);
-    if (whole < 86'400) return fmt::format("{} h {} min", whole / 3'600, whole % 3'600 / 60);
-    return fmt::format("{} d {} h", whole / 86'400, whole % 86'400 / 3'600);
+uint64_t milliseconds_of(const nlohmann::json& seconds) {
+    return static_cast<uint64_t>(seconds.get<double>() * 1000);
 }
 
 std::string time_text(uint64_t at_ms) {

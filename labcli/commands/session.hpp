@@ -38,10 +38,8 @@ std::string json_line(const nlohmann::json& document);
 // A duration as in quantity.hpp, of up to ten years. Throws ErrorKind::usage.
 uint64_t positive_duration_ms(const std::string& text);
 
-// "1.2 GiB", "3.4 TFLOP", "2 min 5 s": for people; files and --json have plain numbers.
-std::string bytes_text(double bytes);
-std::string flops_text(double flops);
-std::string seconds_text(double seconds);
+// For duration_text(), of a number of seconds in JSON.
+uint64_t milliseconds_of(const nlohmann::json& seconds);
 // Local time of a moment in milliseconds since 1970.
 std::string time_text(uint64_t at_ms);
 

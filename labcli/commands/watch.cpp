@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "core/work/plain_text.hpp"
+#include "core/work/quantity.hpp"
 #include "labcli/admin/admin_client.hpp"
 #include "labcli/node/lab_directory.hpp"
 
@@ -78,16 +79,25 @@ json ask_patiently(const Session& session, uint64_t id, ProgressLine& line) {
     }
 }
 
+// "computer 2 (Zoë's PC), computer 5 (lab-5)"
+std::string computers_of(const json& volunteer) {
+    std::string text;
+    for (const json& computer : volunteer["computers"])
+        text += fmt::format("{}computer {} ({})", text.empty() ? "" : ", ", computer["id"].get<uint64_t>(),
+                            computer["name"].get<std::string>());
+    return text;
+}
+
 }  // namespace
 
 std::string progress_text(const json& status) {
     const auto tasks = status["tasks"].get<uint64_t>();
     const auto accepted = status["accepted"].get<uint64_t>();
-    std::string text = fmt::format("job {}: {}, {} of {} tasks", status["id"].get<uint64_t>(),
-                                   status["state"].get<std::string>(), accepted, tasks);
+    std::string text = fmt::format("job {}: {}, {} of {}", status["id"].get<uint64_t>(),
+                                   status["state"].get<std::string>(), accepted, count_text(tasks, "task"));
     if (tasks > 0) text += fmt::format(" ({} %)", accepted * 100 / tasks);
     if (!is_over(status) && status["left_s"].is_number())
-        text += fmt::format(", about {} left", seconds_text(status["left_s"].get<double>()));
+        text += fmt::format(", about {} left", duration_text(milliseconds_of(status["left_s"])));
     const std::string reason = status["reason"].get<std::string>();
     if (!reason.empty()) text += ": " + reason;
     return text;
@@ -97,7 +107,7 @@ std::string report_text(const json& status) {
     const json& verification = status["verification"];
     std::string text =
         fmt::format("{}\nresult: {}\ncomputed in {} by:", progress_text(status),
-                    status["output"].get<std::string>(), seconds_text(status["elapsed_s"].get<double>()));
+                    status["output"].get<std::string>(), duration_text(milliseconds_of(status["elapsed_s"])));
     if (status["tasks"] == 0)
         return fmt::format("{}\nresult: {}\nnothing to compute: no task was needed", progress_text(status),
                            status["output"].get<std::string>());
@@ -108,9 +118,9 @@ std::string report_text(const json& status) {
                                 status["computed_by"].size() - most_named);
             break;
         }
-        text +=
-            fmt::format("\n  volunteer {} ({}): {} verified results", volunteer["volunteer"].get<uint64_t>(),
-                        volunteer["computers"].get<std::string>(), volunteer["results"].get<uint64_t>());
+        text += fmt::format("\n  volunteer {} ({}): {}", volunteer["volunteer"].get<uint64_t>(),
+                            computers_of(volunteer),
+                            count_text(volunteer["results"].get<uint64_t>(), "verified result"));
     }
     text += fmt::format("\nverified by: {}", verification["policy"].get<std::string>());
     if (verification["replicas"].get<uint64_t>() > 1)

@@ -10,12 +10,12 @@ namespace {
 using nlohmann::json;
 
 // A volunteer has no name of its own: its computers' names tell people who it is.
-std::string names_of_computers(Contributors& contributors, VolunteerId volunteer) {
-    std::string names;
+json computers_of(Contributors& contributors, VolunteerId volunteer) {
+    json computers = json::array();
     for (const auto& [id, computer] : contributors.computers())
         if (computer.record.volunteer == volunteer)
-            names += (names.empty() ? "" : ", ") + computer.record.name;
-    return names;
+            computers.push_back({{"id", id}, {"name", computer.record.name}});
+    return computers;
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ json report_of(const Job& job, Contributors& contributors, uint64_t now_ms) {
     json by = json::array();
     for (const auto& [volunteer, tasks] : job.agreed_results)
         by.push_back({{"volunteer", volunteer},
-                      {"computers", names_of_computers(contributors, volunteer)},
+                      {"computers", computers_of(contributors, volunteer)},
                       {"results", tasks}});
     std::sort(by.begin(), by.end(),
               [](const json& a, const json& b) { return a["volunteer"] < b["volunteer"]; });

@@ -20,6 +20,7 @@
 #include "core/tensor/npy_writer.hpp"
 #include "core/work/hex.hpp"
 #include "core/work/identity.hpp"
+#include "core/work/quantity.hpp"
 #include "labcli/jobs/product/grid.hpp"
 
 namespace goblin::lab {
@@ -254,9 +255,9 @@ class ProductPlan final : public Plan {
              saturating_sum({saturating_product({grid.col_panels(), length(layout.size.rows)}),
                              saturating_product({grid.row_panels(), length(layout.size.cols)})})});
         summary.bytes_up = layout.output().size_bytes();
-        summary.text = fmt::format("{}×{}×{} {} in {} tiles of {}×{}", layout.size.rows, layout.size.depth,
-                                   layout.size.cols, name_of(layout.size.dtype), grid.tiles(),
-                                   grid.tile_rows(), grid.tile_cols());
+        summary.text = fmt::format("{}×{}×{} {} in {} of {}×{}", layout.size.rows, layout.size.depth,
+                                   layout.size.cols, name_of(layout.size.dtype),
+                                   count_text(grid.tiles(), "tile"), grid.tile_rows(), grid.tile_cols());
         return summary;
     }
 
@@ -298,6 +299,10 @@ void expect_usable_output(const path& output, bool overwrite) {
                     "expected the name of a file for the output, found the folder {}; add a name, for "
                     "example {}",
                     output.string(), (output / "C.npy").string());
+    if (output.extension() != ".npy")
+        throw Error(ErrorKind::usage,
+                    "expected an output whose name ends in .npy, found {}; use for example {}",
+                    output.string(), path(output).replace_extension(".npy").string());
     const path folder = output.parent_path();
     if (!fs::is_directory(folder, unknown))
         throw Error(ErrorKind::usage,

@@ -83,6 +83,7 @@ const WrongValue wrong_values[] = {
     {"product", {"A.npy", "B.npy", "-o", "C.npy", "--max-wrong", "2"}},
     {"product", {"A.npy", "B.npy", "-o", "C.npy", "--max-wrong", "nan"}},
     {"product", {"A.npy", "B.npy", "-o", "C.npy", "--max-wrong", "1e-6", "--verify", "redundant"}},
+    {"product", {"A.npy", "B.npy", "-o", "C.txt"}},
     {"product", {"A.npy", "B.npy", "-o", "C.npy", "--tile", "big"}},
     {"product", {"A.npy", "B.npy", "-o", "C.npy", "--tile", "0x8"}},
     {"product", {"A.npy", "B.npy", "-o", "C.npy", "--timeout", "1"}},
@@ -235,6 +236,11 @@ class TestLabCommandLine : public QObject {
         if (all[0] == "init") all.push_back((*asleep_ / "never").string());
         VERIFY_EMPTY(at_hand_->wrong_usage_error(all + row.arguments, ""));
         QVERIFY(!std::filesystem::exists(*asleep_ / "never"));
+    }
+
+    void a_directory_whose_name_is_no_utf8_is_refused() {
+        VERIFY_EMPTY(at_hand_->wrong_usage_error({"init", "v\xff"}, "v\\xff"));
+        QVERIFY(!std::filesystem::exists(at_hand_->lab.files() / "v\xff"));
     }
 
     void no_command_or_an_unknown_one_is_refused() {

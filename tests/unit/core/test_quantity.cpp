@@ -30,9 +30,19 @@ class TestQuantity : public QObject {
 
     void they_are_told_in_the_unit_that_fits() {
         QCOMPARE(size_text(12), std::string("12 bytes"));
+        QCOMPARE(size_text(1), std::string("1 byte"));
         QCOMPARE(size_text(uint64_t{7} << 29), std::string("3.5 GiB"));
         QCOMPARE(duration_text(1500), std::string("1.5 s"));
         QCOMPARE(duration_text(720'000), std::string("12 min"));
+        QCOMPARE(duration_text(59'600), std::string("1 min"));
+        QCOMPARE(duration_text(125'000), std::string("2 min 5 s"));
+        QCOMPARE(duration_text(3 * 86'400'000 + 4 * 3'600'000), std::string("3 d 4 h"));
+        QCOMPARE(flops_text(999), std::string("999 FLOP"));
+        QCOMPARE(flops_text(1.1e12), std::string("1.1 TFLOP"));
+        QCOMPARE(flops_text(25e9), std::string("25 GFLOP"));
+        QCOMPARE(flops_text(1e30), std::string("1000000000000 EFLOP"));
+        QCOMPARE(count_text(1, "task"), std::string("1 task"));
+        QCOMPARE(count_text(0, "task"), std::string("0 tasks"));
     }
 };
 

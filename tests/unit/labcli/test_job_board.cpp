@@ -165,7 +165,7 @@ class TestJobBoard : public QObject {
         QCOMPARE(lab.board.reason_of(job), std::string("computing"));
         lab.pass_ms(30'000);
         QCOMPARE(lab.board.reason_of(job),
-                 std::string("waiting for contributors: none is connected, the last was heard 70 s ago"));
+                 std::string("waiting for contributors: none is connected, the last was heard 1 min 10 s ago"));
         QCOMPARE(one.state_text(lab.now_ms), std::string("silent"));
         ExchangeRequest request = lab.request(one, 0);
         request.state = "computing";
