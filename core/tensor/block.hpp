@@ -1,6 +1,7 @@
 // Block: a rectangle of a matrix.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 
@@ -19,7 +20,7 @@ struct Block {
         return row >= 0 && col >= 0 && rows >= 0 && cols >= 0 && row <= matrix_rows && col <= matrix_cols &&
                rows <= matrix_rows - row && cols <= matrix_cols - col;
     }
-    friend bool operator==(const Block&, const Block&) = default;
+    friend auto operator<=>(const Block&, const Block&) = default;
 };
 
 }  // namespace goblin

@@ -2,6 +2,7 @@
 // contents.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -19,7 +20,7 @@ struct FileIdentity {
     uint64_t size_bytes = 0;
     int64_t mtime_ns = 0;
     int64_t ctime_ns = 0;
-    friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+    friend auto operator<=>(const FileIdentity&, const FileIdentity&) = default;
 };
 
 // Empty when there is nothing at the path or it cannot be looked at.

@@ -13,6 +13,8 @@
 
 #include "core/check/matrix_source.hpp"
 #include "core/graph/graph.hpp"
+#include "core/tensor/block.hpp"
+#include "core/tensor/file.hpp"
 #include "core/tensor/tensor.hpp"
 #include "labcli/records/syncable.hpp"
 
@@ -21,6 +23,14 @@ namespace goblin::lab {
 // A part of the researcher's files, cut out when asked for, never copied beside them. Numbered by the plan;
 // several tasks share one.
 using SliceNumber = uint64_t;
+
+// Where a slice's bytes are. Equal origins are equal bytes, in other jobs, too: a file that changes gets
+// another identity.
+struct SliceOrigin {
+    FileIdentity file;
+    Block part;
+    friend auto operator<=>(const SliceOrigin&, const SliceOrigin&) = default;
+};
 
 struct PlanSummary {
     uint64_t tasks = 0;
@@ -41,6 +51,7 @@ class Plan : public Syncable {
     // One slice for each input of the graph.
     virtual std::vector<SliceNumber> slices(uint64_t task) const = 0;
     virtual TensorSpec slice_spec(SliceNumber slice) const = 0;
+    virtual SliceOrigin slice_origin(SliceNumber slice) const = 0;
     // Any range of the slice's row-major little-endian bytes.
     virtual void read_slice(SliceNumber slice, uint64_t offset_bytes, std::span<std::byte> target) const = 0;
     // Throws ErrorKind::input when a file changed since the job was submitted.

@@ -29,7 +29,7 @@ PreparedTask PoolWorkshop::prepare_one(const std::shared_ptr<const Plan>& plan, 
             plan->read_slice(slice, 0,
                              {reinterpret_cast<std::byte*>(input.inline_bytes->data()), size_bytes});
         } else {
-            input.digest = digests_.digest(plan, slice);
+            input.digest = digests_.digest(*plan, slice);
         }
         prepared.transfer_bytes += size_bytes;
     }

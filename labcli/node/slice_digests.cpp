@@ -2,6 +2,7 @@
 #include "labcli/node/slice_digests.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include "core/work/sha256_lanes.hpp"
 
@@ -14,34 +15,25 @@ constexpr uint64_t piece_bytes = sha256_most_lanes * leaf_size_bytes;
 
 }  // namespace
 
-SliceDigests::Slices& SliceDigests::slices_of(const std::shared_ptr<const Plan>& plan) {
-    const auto found = known_.find(plan);
-    if (found != known_.end()) return found->second;
-    // A plan ends with its job; what was remembered for it goes when the next job needs room.
-    std::erase_if(known_, [](const auto& entry) { return entry.first.expired(); });
-    return known_[plan];
-}
-
-Digest SliceDigests::digest(const std::shared_ptr<const Plan>& plan, SliceNumber slice) {
+Digest SliceDigests::digest(const Plan& plan, SliceNumber slice) {
+    const SliceOrigin origin = plan.slice_origin(slice);
     {
         const std::lock_guard lock(mutex_);
-        const Slices& slices = slices_of(plan);
-        if (const auto found = slices.find(slice); found != slices.end()) return found->second;
+        if (const auto found = known_.find(origin); found != known_.end()) return found->second;
     }
-    const TensorSpec spec = plan->slice_spec(slice);
+    const TensorSpec spec = plan.slice_spec(slice);
     DigestStream stream({}, spec);
     const uint64_t most_bytes = std::min(piece_bytes, spec.size_bytes());
     const auto piece = std::make_unique_for_overwrite<std::byte[]>(most_bytes);
     for (uint64_t offset = 0; offset < spec.size_bytes(); offset += most_bytes) {
         const std::span<std::byte> part(piece.get(), std::min(most_bytes, spec.size_bytes() - offset));
-        plan->read_slice(slice, offset, part);
+        plan.read_slice(slice, offset, part);
         stream.add(part);
     }
     const Digest digest = stream.finish();
     const std::lock_guard lock(mutex_);
-    Slices& slices = slices_of(plan);
-    if (slices.size() >= most_per_plan) slices.clear();
-    slices.emplace(slice, digest);
+    if (known_.size() >= most_slices) known_.clear();
+    known_.emplace(origin, digest);
     return digest;
 }
 

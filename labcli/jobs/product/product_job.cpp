@@ -190,6 +190,10 @@ class ProductPlan final : public Plan {
         return slice % 2 == 0 ? layout_.left_panel(slice / 2) : layout_.right_panel(slice / 2);
     }
 
+    SliceOrigin slice_origin(SliceNumber slice) const override {
+        return {operand_of(slice).identity(), place_of(slice)};
+    }
+
     void read_slice(SliceNumber slice, uint64_t offset_bytes, std::span<std::byte> target) const override {
         operand_of(slice).read_block_bytes(place_of(slice), offset_bytes, target);
     }

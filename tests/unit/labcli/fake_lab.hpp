@@ -2,6 +2,7 @@
 // that works when it is told to, a journal in memory, and jobs of tiny products that exist in memory only.
 #pragma once
 
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -42,7 +43,12 @@ class FakePlan final : public Plan {
     }
     std::vector<SliceNumber> slices(uint64_t task) const override { return {2 * task, 1}; }
     TensorSpec slice_spec(SliceNumber slice) const override { return slice % 2 == 0 ? panel_ : b_.spec(); }
+    SliceOrigin slice_origin(SliceNumber slice) const override {
+        return {file,
+                {static_cast<int64_t>(slice), 0, slice_spec(slice).shape[0], slice_spec(slice).shape[1]}};
+    }
     void read_slice(SliceNumber slice, uint64_t offset_bytes, std::span<std::byte> target) const override {
+        ++reads;
         std::memcpy(target.data(), bytes_of(slice) + offset_bytes, target.size());
     }
     void check_inputs() const override {
@@ -74,6 +80,8 @@ class FakePlan final : public Plan {
     bool finished = false;
     bool discarded = false;
     bool inputs_changed = false;
+    FileIdentity file;                        // that the operands are said to be in
+    mutable std::atomic<uint64_t> reads = 0;  // of slices
 
   private:
     const std::byte* bytes_of(SliceNumber slice) const {

@@ -1,5 +1,6 @@
 // A product's output over restarts of the lab node: taken up, finished, or missed.
 #include <QTest>
+#include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -34,6 +35,20 @@ class TestProductJob : public QObject {
         files_ = std::make_unique<test::ProductFiles>(folder_->path(), "p",
                                                       test::random_matrix(DType::i32, 8, 4, 1),
                                                       test::random_matrix(DType::i32, 4, 8, 2));
+    }
+
+    void jobs_name_the_parts_of_one_file_alike_until_it_changes() {
+        json stored = specification(false);
+        json again = specification(false);
+        const auto first = open_product(stored, true);
+        const auto second = open_product(again, true);
+        QVERIFY(first->slice_origin(0) == second->slice_origin(0));
+        QVERIFY(first->slice_origin(0) != first->slice_origin(1));
+        std::filesystem::last_write_time(
+            files_->a(), std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+        VERIFY_REFUSED(first->check_inputs(), "found it changed");
+        json later = specification(false);
+        QVERIFY(open_product(later, true)->slice_origin(0) != first->slice_origin(0));
     }
 
     void an_unfinished_output_is_taken_up() {
