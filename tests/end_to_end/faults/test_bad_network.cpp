@@ -202,7 +202,7 @@ class TestBadNetwork : public QObject {
         QTest::addRow("while it sends an output") << "sending";
     }
     void a_link_that_went_silent_without_a_reset_is_noticed_within_a_minute() {
-        if (!long_form()) return;  // takes a minute
+        if (!long_form()) QSKIP("takes a minute; ./goblin test --all runs it");
         QFETCH(QString, moment);
         WorkerProcess worker(far_->worker("one"));
         far_->lab.wait_for_contributors(1);
@@ -236,7 +236,7 @@ class TestBadNetwork : public QObject {
 
     // Who fell silent is waited for only until its time is over.
     void tasks_of_a_contributor_that_fell_silent_go_to_others() {
-        if (!long_form()) return;  // takes as long as an assignment lasts
+        if (!long_form()) QSKIP("takes as long as an assignment lasts; ./goblin test --all runs it");
         WorkerProcess silent(far_->worker("silent"));
         far_->lab.wait_for_contributors(1);
         far_->proxy.limit_rate(64 << 10);

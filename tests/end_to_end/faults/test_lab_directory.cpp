@@ -176,7 +176,7 @@ class TestLabDirectory : public QObject {
     }
 
     void a_lab_node_whose_database_is_held_for_too_long_ends_with_the_reason_and_loses_nothing() {
-        if (!long_form()) return;  // takes more than a minute
+        if (!long_form()) QSKIP("takes more than a minute; ./goblin test --all runs it");
         WorkerProcess worker({lab_->invite(), WorkerProcess::modest_options("one"), {}, {}});
         const ProductFiles product(lab_->files(), "q", random_matrix(DType::i32, 640, 64, 1),
                                    random_matrix(DType::i32, 64, 640, 2));
@@ -198,7 +198,7 @@ class TestLabDirectory : public QObject {
     }
 
     void a_lab_node_doesnt_start_on_a_database_that_is_held_for_too_long() {
-        if (!long_form()) return;  // takes more than a minute
+        if (!long_form()) QSKIP("takes more than a minute; ./goblin test --all runs it");
         QCOMPARE(lab_->stop(), 0);
         auto hold = std::make_unique<WholeHold>(lab_->directory());
         const Finished refused = serve(*lab_, "127.0.0.1:0");
