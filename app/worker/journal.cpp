@@ -188,9 +188,20 @@ void Journal::read_all(std::vector<JournalEntry>& open) {
     size_bytes_ = for_each_record(*file_, size, [&](std::span<const uint8_t> payload, uint64_t offset) {
         note(payload[0], replay.apply(payload), {offset, head_bytes + payload.size()});
     });
-    if (size_bytes_ < size) fs::resize_file(path_, size_bytes_);
+    if (size_bytes_ < size) cut_at(size_bytes_);
     open = replay.take();
     compact_when_worth_it();
+}
+
+// Drops what was torn, or written by another version: new records must follow whole ones.
+void Journal::cut_at(uint64_t size_bytes) {
+    std::error_code trouble;
+    fs::resize_file(path_, size_bytes, trouble);
+    if (trouble)
+        throw Error(ErrorKind::io,
+                    "expected to cut {} after its last whole record, at {} bytes, the system refused: {}; "
+                    "check the disk and the file's permissions",
+                    path_.string(), size_bytes, trouble.message());
 }
 
 void Journal::note(uint8_t kind, const AssignmentId& id, Extent extent) {

@@ -70,6 +70,7 @@ class Journal {
     void append(uint8_t kind, const AssignmentId& id, const Bytes& message);
     void note(uint8_t kind, const AssignmentId& id, Extent extent);
     void read_all(std::vector<JournalEntry>& open);
+    void cut_at(uint64_t size_bytes);
     void compact_when_worth_it();
 
     std::filesystem::path path_;

@@ -87,7 +87,8 @@ std::optional<Hierarchy> find_hierarchy(const fs::path& root, const std::string&
         if (mounted_root != "/" && below.starts_with(mounted_root)) below = below.substr(mounted_root.size());
         const fs::path mount = root / fs::path(words[4]).relative_path();
         fs::path group = (mount / fs::path(below).relative_path()).lexically_normal();
-        if (below.find("..") != std::string::npos || !fs::is_directory(group)) group = mount;
+        std::error_code hidden;
+        if (below.find("..") != std::string::npos || !fs::is_directory(group, hidden)) group = mount;
         return Hierarchy{mount, group, controller.empty(), controller};
     }
     return std::nullopt;

@@ -104,8 +104,15 @@ fs::path WorkerDirectory::lab_folder(const Digest& lab_key) const {
 
 std::vector<Digest> WorkerDirectory::labs() const {
     std::vector<Digest> labs;
-    for (const auto& entry : fs::directory_iterator(path_ / "labs"))
-        if (const auto key = Digest::from_hex(entry.path().filename().string())) labs.push_back(*key);
+    std::error_code trouble;
+    for (fs::directory_iterator entry(path_ / "labs", trouble), end; !trouble && entry != end;
+         entry.increment(trouble))
+        if (const auto key = Digest::from_hex(entry->path().filename().string())) labs.push_back(*key);
+    if (trouble)
+        throw Error(
+            ErrorKind::io,
+            "expected to list {}, the system refused: {}; check the disk and the folder's permissions",
+            (path_ / "labs").string(), trouble.message());
     std::sort(labs.begin(), labs.end());
     return labs;
 }

@@ -32,7 +32,7 @@ class WorkerDirectory {
     bool came_from_elsewhere() const { return came_from_elsewhere_; }
 
     std::filesystem::path lab_folder(const Digest& lab_key) const;
-    // Labs that have a folder here, in the order of their keys.
+    // Labs that have a folder here, in the order of their keys. Throws ErrorKind::io.
     std::vector<Digest> labs() const;
 
   private:

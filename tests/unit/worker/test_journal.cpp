@@ -1,4 +1,5 @@
 // The journal after a kill at any byte, damage, a full disk, and a long life.
+#include <dlfcn.h>
 #include <sys/resource.h>
 
 #include <QTemporaryDir>
@@ -12,6 +13,21 @@
 using namespace goblin;
 using namespace goblin::worker;
 namespace fs = std::filesystem;
+
+namespace {
+
+bool refuses_to_cut = false;
+
+}  // namespace
+
+// Stands in for the C library's.
+extern "C" int truncate(const char* path, off_t length) {
+    using Truncate = int (*)(const char*, off_t);
+    static const auto real = reinterpret_cast<Truncate>(dlsym(RTLD_NEXT, "truncate"));
+    if (!refuses_to_cut) return real(path, length);
+    errno = EPERM;
+    return -1;
+}
 
 namespace {
 
@@ -170,6 +186,20 @@ class TestJournal : public QObject {
         }
         QVERIFY2(largest < 2 << 20, qPrintable(QString::number(largest)));
         QCOMPARE(reopened(path()), std::string("200:1 "));
+    }
+
+    void a_torn_end_that_cannot_be_cut_off_is_an_error_of_the_disk() {
+        {
+            std::vector<JournalEntry> open;
+            Journal(path(), open).granted(grant_of(1));
+        }
+        std::ofstream(path(), std::ios::app) << "torn";
+        refuses_to_cut = true;
+        std::vector<JournalEntry> open;
+        const ErrorKind kind = kind_of_error_of([&] { Journal(path(), open); });
+        refuses_to_cut = false;
+        QCOMPARE(kind, ErrorKind::io);
+        QCOMPARE(reopened(path()), std::string("1:0 "));
     }
 
     void a_full_disk_leaves_the_journal_as_it_was() {

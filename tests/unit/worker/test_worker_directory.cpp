@@ -96,6 +96,12 @@ class TestWorkerDirectory : public QObject {
         fs::create_directories(path() / "labs" / "something else");
         QCOMPARE(directory.labs(), std::vector<Digest>{sha256({})});
     }
+    void a_folder_of_labs_that_cannot_be_listed_is_an_error_of_the_disk() {
+        const WorkerDirectory directory(path(), "machine");
+        fs::remove(path() / "labs");
+        QCOMPARE(kind_of_error_of([&] { (void)directory.labs(); }), ErrorKind::io);
+        VERIFY_REFUSED(directory.labs(), "expected to list");
+    }
 };
 
 QTEST_APPLESS_MAIN(TestWorkerDirectory)
