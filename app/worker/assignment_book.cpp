@@ -60,6 +60,31 @@ bool not_computed_yet(Stage stage) {
     return stage < Stage::computed;
 }
 
+uint64_t sum_of_sizes(const std::vector<TensorSpec>& specs) {
+    uint64_t bytes = 0;
+    for (const TensorSpec& spec : specs) bytes = saturating_sum({bytes, spec.size_bytes()});
+    return bytes;
+}
+
+bool ride_inline(const std::vector<TensorSpec>& outputs) {
+    return std::all_of(outputs.begin(), outputs.end(), [](const TensorSpec& spec) {
+        return spec.size_bytes() <= limits::inline_tensor_bytes;
+    });
+}
+
+uint64_t memory_of(const Assignment& assignment) {
+    const Graph& graph = assignment.task.graph;
+    uint64_t bytes = sizeof(Assignment) + assignment.output_specs.size() * sizeof(TensorSpec) +
+                     assignment.needs.size() * sizeof(BlobNeed);
+    for (const TaskInput& input : assignment.task.inputs) {
+        bytes += sizeof(TaskInput) + sizeof(TensorSpec);
+        if (input.inline_bytes) bytes += input.inline_bytes->size();
+    }
+    for (const Node& node : graph.nodes) bytes += sizeof(Node) + node.inputs.size() * sizeof(uint32_t);
+    if (ride_inline(assignment.output_specs)) bytes += sum_of_sizes(assignment.output_specs);
+    return bytes;
+}
+
 }  // namespace
 
 Assignment assignment_of(Grant grant) {
@@ -72,12 +97,12 @@ Assignment assignment_of(Grant grant) {
     assignment.flops = cost_of(assignment.task.graph).flops;
     for (size_t i = 0; i < assignment.task.inputs.size(); ++i) {
         const TaskInput& input = assignment.task.inputs[i];
-        const TensorSpec& spec = assignment.task.graph.inputs[i];
-        if (input.inline_bytes)
-            assignment.inline_bytes = saturating_sum({assignment.inline_bytes, spec.size_bytes()});
-        else
-            assignment.needs.push_back({input.digest, spec});
+        if (!input.inline_bytes) assignment.needs.push_back({input.digest, assignment.task.graph.inputs[i]});
     }
+    assignment.memory_bytes = memory_of(assignment);
+    const uint64_t outputs_bytes = sum_of_sizes(assignment.output_specs);
+    assignment.outputs_disk_bytes =
+        ride_inline(assignment.output_specs) ? Journal::most_growth_bytes(outputs_bytes) : outputs_bytes;
     return assignment;
 }
 

@@ -33,12 +33,15 @@ struct Assignment {
     std::vector<TensorSpec> output_specs;
     std::vector<BlobNeed> needs;  // inputs that travel as blobs
     uint64_t flops = 0;
-    uint64_t inline_bytes = 0;
+    // What it takes of memory at most while it is in hand: its description, and what travels with exchanges.
+    uint64_t memory_bytes = 0;
+    uint64_t outputs_disk_bytes = 0;  // what its outputs will take of the disk at most
 
     uint64_t arrival = 0;  // counts arrivals
     Stage stage = Stage::waiting;
-    bool pinned = false;       // its needs are pinned in the cache
-    std::set<Digest> missing;  // while fetching
+    bool pinned = false;          // its needs are pinned in the cache
+    uint64_t occupied_bytes = 0;  // of the cache's disk, by its outputs or for them
+    std::set<Digest> missing;     // while fetching
     uint64_t deaths = 0;
     Computed computed;
     std::set<Digest> uploaded;  // outputs that have arrived at the lab

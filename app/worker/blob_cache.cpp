@@ -72,17 +72,17 @@ bool BlobCache::sizes_differ(const Digest& lab, std::span<const BlobNeed> needs)
     return false;
 }
 
-BlobCache::Room BlobCache::pin(const Digest& lab, std::span<const BlobNeed> needs) {
+BlobCache::Room BlobCache::pin(const Digest& lab, std::span<const BlobNeed> needs, uint64_t beside_bytes) {
     if (sizes_differ(lab, needs)) return Room::differs;
     const std::vector<BlobNeed> wanted = distinct(needs);
-    uint64_t all_bytes = 0;
+    uint64_t all_bytes = beside_bytes;
     uint64_t missing_bytes = 0;
     for (const BlobNeed& need : wanted) {
         all_bytes = saturating_sum({all_bytes, need.spec.size_bytes()});
         if (!blobs_.contains({lab, need.digest}))
             missing_bytes = saturating_sum({missing_bytes, need.spec.size_bytes()});
     }
-    if (all_bytes > limit_bytes_) return Room::never;
+    if (all_bytes > limit_beside_journals_bytes()) return Room::never;
     for (const BlobNeed& need : wanted)  // pinned first, so that making room doesn't drop what is needed
         if (const auto blob = blobs_.find({lab, need.digest}); blob != blobs_.end()) ++blob->second.pins;
     const auto give_up = [&](Room room) {
@@ -90,14 +90,14 @@ BlobCache::Room BlobCache::pin(const Digest& lab, std::span<const BlobNeed> need
             if (const auto blob = blobs_.find({lab, need.digest}); blob != blobs_.end()) --blob->second.pins;
         return room;
     };
-    if (!make_room(missing_bytes)) return give_up(Room::later);
+    if (!make_room(saturating_sum({missing_bytes, beside_bytes}))) return give_up(Room::later);
     if (missing_bytes > 0 && !make_room_on_disk(missing_bytes)) {
         give_up(Room::later);
         const bool others =
             std::any_of(blobs_.begin(), blobs_.end(), [](const auto& blob) { return blob.second.pins > 0; });
         return others ? Room::later : Room::disk_full;
     }
-    used_bytes_ += missing_bytes;
+    used_bytes_ += missing_bytes + beside_bytes;
     for (const BlobNeed& need : wanted) {
         const auto [blob, fresh] =
             blobs_.try_emplace({lab, need.digest}, Blob{need.spec.size_bytes(), 1, 0, false, false});
@@ -208,6 +208,17 @@ void BlobCache::spoiled(const BlobName& name) {
 void BlobCache::occupy(uint64_t bytes) {
     used_bytes_ += bytes;
     make_room(0);
+}
+
+void BlobCache::journal_takes(uint64_t before_bytes, uint64_t after_bytes) {
+    assert(before_bytes <= journals_bytes_);
+    journals_bytes_ += after_bytes - before_bytes;
+    used_bytes_ += after_bytes - before_bytes;
+    make_room(0);
+}
+
+uint64_t BlobCache::limit_beside_journals_bytes() const {
+    return limit_bytes_ - std::min(limit_bytes_, journals_bytes_);
 }
 
 void BlobCache::vacate(uint64_t bytes) {

@@ -2,7 +2,8 @@
 // first when room is wanted. Bookkeeping and files; bytes are fetched elsewhere (see blob_fetch.hpp).
 //
 // Blobs lie at labs/KEY/blobs/DIGEST, apart for each lab: a lab must not learn from our speed what another
-// lab sent. The limit counts all labs together, and the outputs that wait on the disk besides.
+// lab sent. The limit counts all labs together, and besides the outputs that wait on the disk and the
+// journals.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +44,8 @@ class BlobCache {
     BlobCache(std::filesystem::path labs_folder, uint64_t limit_bytes, Changed changed);
 
     // All or nothing, so that two assignments never wait for each other's half. Drops unpinned blobs, least
-    // recently used first.
-    Room pin(const Digest& lab, std::span<const BlobNeed> needs);
+    // recently used first. Where room is made, `beside_bytes` are occupied too.
+    Room pin(const Digest& lab, std::span<const BlobNeed> needs, uint64_t beside_bytes = 0);
     void unpin(const Digest& lab, std::span<const BlobNeed> needs);
     bool holds(const BlobName& name) const;
     // Its bytes were compared with its digest since this program started.
@@ -54,13 +55,19 @@ class BlobCache {
     // The file turned out not to hold what its name says.
     void spoiled(const BlobName& name);
 
-    // Disk taken beside the blobs.
+    // Drops unpinned blobs until so much more may be occupied; false, and nothing dropped, when that can't
+    // be.
+    bool make_room(uint64_t needed_bytes);
+    // Disk taken beside the blobs, by outputs…
     void occupy(uint64_t bytes);
     void vacate(uint64_t bytes);
+    // … and by the labs' journals, for good: one that took `before` takes `after`.
+    void journal_takes(uint64_t before_bytes, uint64_t after_bytes);
 
     std::vector<Digest> held(const Digest& lab) const;
     uint64_t used_bytes() const { return used_bytes_; }
-    uint64_t limit_bytes() const { return limit_bytes_; }
+    // Of the limit, what journals leave to blobs and outputs.
+    uint64_t limit_beside_journals_bytes() const;
 
     std::filesystem::path path_of(const BlobName& name) const;
     // Where an unfinished fetch of it lies.
@@ -80,7 +87,6 @@ class BlobCache {
 
     void find_blobs();
     bool sizes_differ(const Digest& lab, std::span<const BlobNeed> needs);
-    bool make_room(uint64_t needed_bytes);
     bool make_room_on_disk(uint64_t needed_bytes);
     bool disk_has_room(uint64_t needed_bytes) const;
     bool drop_oldest();
@@ -90,7 +96,8 @@ class BlobCache {
     uint64_t limit_bytes_;
     Changed changed_;
     Blobs blobs_;
-    uint64_t used_bytes_ = 0;
+    uint64_t used_bytes_ = 0;  // by blobs, outputs and journals
+    uint64_t journals_bytes_ = 0;
     uint64_t uses_ = 0;
 };
 

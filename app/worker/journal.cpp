@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cstring>
 
+#include "app/worker/journal_replay.hpp"
 #include "core/error.hpp"
 
 namespace goblin::worker {
@@ -16,50 +17,7 @@ namespace {
 constexpr size_t head_bytes = 12;
 constexpr uint64_t record_limit_bytes = limits::exchange_bytes + (1u << 20);
 constexpr uint64_t compact_above_bytes = 1u << 20;
-constexpr uint64_t compact_at_ratio = 4;
-
-enum Kind : uint8_t {
-    granted_kind = 1,
-    started_kind,
-    halted_kind,
-    computed_kind,
-    spoiled_kind,
-    send_asked_kind,
-    ended_kind,
-    closed_kind
-};
-
-struct IdMessage {
-    AssignmentId id{};
-};
-template <class V>
-void describe(V& v, IdMessage& m) {
-    v.field("id", m.id);
-}
-
-struct ComputedMessage {
-    AssignmentId id{};
-    Computed computed;
-};
-template <class V>
-void describe(V& v, ComputedMessage& m) {
-    v.field("id", m.id);
-    v.field("digests", m.computed.digests, limits::task_outputs);
-    v.field("compute_us", m.computed.compute_us);
-    v.field("in_files", m.computed.in_files);
-    v.field("outputs", m.computed.outputs, limits::task_outputs);
-}
-
-struct EndedMessage {
-    AssignmentId id{};
-    Ended ended;
-};
-template <class V>
-void describe(V& v, EndedMessage& m) {
-    v.field("id", m.id);
-    v.field("kind", m.ended.kind);
-    v.field("reason", m.ended.reason, limits::text_bytes);
-}
+constexpr uint64_t compact_at_ratio = 2;
 
 Bytes head_of(std::span<const uint8_t> payload) {
     Bytes head;
@@ -69,83 +27,10 @@ Bytes head_of(std::span<const uint8_t> payload) {
     return head;
 }
 
-// Applies one record to the entries; an entry lives from its grant to its end.
-class Replay {
-  public:
-    // The assignment that the record is about.
-    AssignmentId apply(std::span<const uint8_t> payload) {
-        const uint8_t kind = payload[0];
-        const auto message = payload.subspan(1);
-        switch (kind) {
-            case granted_kind: {
-                auto grant = decode_message<Grant>(message);
-                const AssignmentId id = grant.assignment;
-                if (!entries_.contains(id)) order_.push_back(id);
-                entries_[id].grant = std::move(grant);
-                return id;
-            }
-            case computed_kind: {
-                auto m = decode_message<ComputedMessage>(message);
-                if (JournalEntry* entry = find(m.id)) {
-                    entry->computed = std::move(m.computed);
-                    entry->deaths = 0;
-                }
-                return m.id;
-            }
-            case ended_kind: {
-                auto m = decode_message<EndedMessage>(message);
-                if (JournalEntry* entry = find(m.id)) entry->ended = std::move(m.ended);
-                return m.id;
-            }
-            default: {
-                const AssignmentId id = decode_message<IdMessage>(message).id;
-                if (JournalEntry* entry = find(id)) apply_mark(kind, id, *entry);
-                return id;
-            }
-        }
-    }
-
-    std::vector<JournalEntry> take() {
-        std::vector<JournalEntry> open;
-        for (const AssignmentId& id : order_)
-            if (const auto found = entries_.find(id); found != entries_.end()) {
-                open.push_back(std::move(found->second));
-                entries_.erase(found);
-            }
-        return open;
-    }
-
-  private:
-    JournalEntry* find(const AssignmentId& id) {
-        const auto found = entries_.find(id);
-        return found == entries_.end() ? nullptr : &found->second;
-    }
-
-    void apply_mark(uint8_t kind, const AssignmentId& id, JournalEntry& entry) {
-        switch (kind) {
-            case started_kind:
-                ++entry.deaths;
-                return;
-            case halted_kind:
-                entry.deaths -= entry.deaths > 0 ? 1 : 0;
-                return;
-            case spoiled_kind:
-                entry.computed.reset();
-                return;
-            case send_asked_kind:
-                entry.send_asked = true;
-                return;
-            case closed_kind:
-                entries_.erase(id);
-                return;
-            default:
-                throw Error(ErrorKind::input, "journal: expected a known kind of record, found {}", kind);
-        }
-    }
-
-    std::map<AssignmentId, JournalEntry> entries_;
-    std::vector<AssignmentId> order_;
-};
+// The file grows up to where it is compacted, and compacting copies what is live.
+uint64_t disk_bytes_of(uint64_t size_bytes, uint64_t live_bytes) {
+    return std::max({size_bytes, compact_above_bytes, compact_at_ratio * live_bytes}) + live_bytes;
+}
 
 // Calls `take` for each whole record; gives where the first one that isn't begins.
 template <typename Take>
@@ -183,10 +68,11 @@ Journal::Journal(fs::path path, std::vector<JournalEntry>& open) : path_(std::mo
 }
 
 void Journal::read_all(std::vector<JournalEntry>& open) {
-    Replay replay;
+    JournalReplay replay;
     const uint64_t size = file_->identity().size_bytes;
     size_bytes_ = for_each_record(*file_, size, [&](std::span<const uint8_t> payload, uint64_t offset) {
-        note(payload[0], replay.apply(payload), {offset, head_bytes + payload.size()});
+        note(static_cast<JournalKind>(payload[0]), replay.apply(payload),
+             {offset, head_bytes + payload.size()});
     });
     if (size_bytes_ < size) cut_at(size_bytes_);
     open = replay.take();
@@ -204,19 +90,19 @@ void Journal::cut_at(uint64_t size_bytes) {
                     path_.string(), size_bytes, trouble.message());
 }
 
-void Journal::note(uint8_t kind, const AssignmentId& id, Extent extent) {
-    if (kind == granted_kind || live_.contains(id)) {
+void Journal::note(JournalKind kind, const AssignmentId& id, Extent extent) {
+    if (kind == JournalKind::granted || live_.contains(id)) {
         live_[id].push_back(extent);
         live_bytes_ += extent.size;
     }
-    if (kind != closed_kind) return;
+    if (kind != JournalKind::closed) return;
     for (const Extent& dead : live_[id]) live_bytes_ -= dead.size;
     live_.erase(id);
 }
 
-void Journal::append(uint8_t kind, const AssignmentId& id, const Bytes& message) {
+void Journal::append(JournalKind kind, const AssignmentId& id, const Bytes& message) {
     const std::lock_guard lock(mutex_);
-    Bytes payload{kind};
+    Bytes payload{static_cast<uint8_t>(kind)};
     payload.insert(payload.end(), message.begin(), message.end());
     assert(payload.size() <= record_limit_bytes);
     Bytes record = head_of(payload);
@@ -265,29 +151,53 @@ void Journal::compact_when_worth_it() {
     }
 }
 
+uint64_t Journal::size_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return size_bytes_;
+}
+
+uint64_t Journal::disk_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return disk_bytes_of(size_bytes_, live_bytes_);
+}
+
+uint64_t Journal::growth_bytes(uint64_t record_bytes) const {
+    const std::lock_guard lock(mutex_);
+    return disk_bytes_of(size_bytes_ + record_bytes, live_bytes_ + record_bytes) -
+           disk_bytes_of(size_bytes_, live_bytes_);
+}
+
+uint64_t Journal::most_growth_bytes(uint64_t record_bytes) {
+    return (compact_at_ratio + 1) * record_bytes;
+}
+
+uint64_t Journal::record_bytes(const Grant& grant) {
+    return head_bytes + 1 + encode_message(grant).size();
+}
+
 void Journal::granted(const Grant& grant) {
-    append(granted_kind, grant.assignment, encode_message(grant));
+    append(JournalKind::granted, grant.assignment, encode_message(grant));
 }
 void Journal::started(const AssignmentId& id) {
-    append(started_kind, id, encode_message(IdMessage{id}));
+    append(JournalKind::started, id, encode_message(IdMessage{id}));
 }
 void Journal::halted(const AssignmentId& id) {
-    append(halted_kind, id, encode_message(IdMessage{id}));
+    append(JournalKind::halted, id, encode_message(IdMessage{id}));
 }
 void Journal::spoiled(const AssignmentId& id) {
-    append(spoiled_kind, id, encode_message(IdMessage{id}));
+    append(JournalKind::spoiled, id, encode_message(IdMessage{id}));
 }
 void Journal::send_asked(const AssignmentId& id) {
-    append(send_asked_kind, id, encode_message(IdMessage{id}));
+    append(JournalKind::send_asked, id, encode_message(IdMessage{id}));
 }
 void Journal::closed(const AssignmentId& id) {
-    append(closed_kind, id, encode_message(IdMessage{id}));
+    append(JournalKind::closed, id, encode_message(IdMessage{id}));
 }
 void Journal::computed(const AssignmentId& id, const Computed& computed) {
-    append(computed_kind, id, encode_message(ComputedMessage{id, computed}));
+    append(JournalKind::computed, id, encode_message(ComputedMessage{id, computed}));
 }
 void Journal::ended(const AssignmentId& id, const Ended& ended) {
-    append(ended_kind, id, encode_message(EndedMessage{id, ended}));
+    append(JournalKind::ended, id, encode_message(EndedMessage{id, ended}));
 }
 
 }  // namespace goblin::worker

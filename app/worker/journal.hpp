@@ -43,6 +43,8 @@ struct JournalEntry {
     bool send_asked = false;
 };
 
+enum class JournalKind : uint8_t;  // see journal_replay.hpp
+
 // Functions may be called from any thread. They throw ErrorKind::io when the record can't be written; the
 // journal is then as if they had not been called.
 class Journal {
@@ -60,21 +62,28 @@ class Journal {
     void ended(const AssignmentId& id, const Ended& ended);
     void closed(const AssignmentId& id);
 
-    uint64_t size_bytes() const { return size_bytes_; }
+    // What it takes of the disk at most until the next record, the copy that compacting makes included…
+    uint64_t disk_bytes() const;
+    // … and how much that grows by with a record of so many bytes of an open assignment.
+    uint64_t growth_bytes(uint64_t record_bytes) const;
+    static uint64_t most_growth_bytes(uint64_t record_bytes);
+    uint64_t size_bytes() const;
+    // Of a grant as a record.
+    static uint64_t record_bytes(const Grant& grant);
 
   private:
     struct Extent {
         uint64_t offset;
         uint64_t size;
     };
-    void append(uint8_t kind, const AssignmentId& id, const Bytes& message);
-    void note(uint8_t kind, const AssignmentId& id, Extent extent);
+    void append(JournalKind kind, const AssignmentId& id, const Bytes& message);
+    void note(JournalKind kind, const AssignmentId& id, Extent extent);
     void read_all(std::vector<JournalEntry>& open);
     void cut_at(uint64_t size_bytes);
     void compact_when_worth_it();
 
     std::filesystem::path path_;
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
     std::optional<File> file_;
     uint64_t size_bytes_ = 0;
     uint64_t live_bytes_ = 0;

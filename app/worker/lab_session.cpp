@@ -13,7 +13,8 @@ namespace {
 
 constexpr uint64_t work_wanted_ms = 30'000;
 constexpr uint64_t tasks_wanted = 2;  // one computes, one is ready
-constexpr uint64_t memory_for_small_bytes = uint64_t{64} << 20;
+// A task takes no more of memory while it waits, as a rule: two inputs and an output that ride inline.
+constexpr uint64_t task_in_hand_bytes = 4 * limits::inline_tensor_bytes;
 constexpr uint64_t shortest_listen_ms = 1'000;
 constexpr uint64_t longest_disk_rest_factor = 10;
 
@@ -117,20 +118,26 @@ void LabSession::note_disk_trouble() {
     setting_.log.error("{}; takes no tasks for {}", *trouble, duration_text(disk_rest_ms_));
 }
 
+// Of the memory for tasks in hand, so that one lab takes nothing from others.
+uint64_t LabSession::share_in_hand_bytes() const {
+    return setting_.in_hand_bytes / std::max<uint64_t>(setting_.labs(), 1);
+}
+
 Want LabSession::want() const {
     Want want;
     want.devices = setting_.offers;
     const AssignmentBook& book = work_.book();
     const bool takes = mood_ == Mood::working && !disk_rest_.isActive() && !setting_.offers.empty() &&
-                       book.size() < limits::open_assignments &&
-                       work_.bytes_in_memory() < memory_for_small_bytes;
+                       book.size() < limits::open_assignments;
     if (!takes) return want;
     const uint64_t speed_per_ms = std::max<uint64_t>(setting_.speed_flops() / 1000, 1);
     const uint64_t ahead_ms = book.flops_ahead() / speed_per_ms;
     const uint64_t target_ms = work_wanted_ms / std::max<uint64_t>(setting_.labs(), 1);
     const bool few = book.tasks_ahead() < tasks_wanted;
     if (!few && ahead_ms >= target_ms) return want;
-    want.tasks = limits::open_assignments - book.size();
+    const uint64_t free_bytes =
+        share_in_hand_bytes() - std::min(share_in_hand_bytes(), work_.bytes_in_memory());
+    want.tasks = std::min(limits::open_assignments - book.size(), free_bytes / task_in_hand_bytes);
     want.work_ms = ahead_ms < target_ms ? target_ms - ahead_ms : 1;
     return want;
 }
@@ -171,7 +178,7 @@ void LabSession::answered(Lane lane, const ExchangeRequest& request, ExchangeRep
     work_.send_asked(reply.send);
     const bool brought_something =
         !reply.tasks.empty() || !reply.cancel.empty() || !reply.decided.empty() || !reply.send.empty();
-    work_.granted(std::move(reply.tasks));
+    work_.granted(std::move(reply.tasks), share_in_hand_bytes());
     if (mood_ == Mood::paused || mood_ == Mood::stopping)
         work_.hand_back_unstarted("the owner wants the computer");
     const bool hurried = lane == Lane::listen && !brought_something && spoken_ == spoken_at_listen_ &&

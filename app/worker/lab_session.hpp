@@ -22,6 +22,7 @@ struct SessionSetting {
     Log& log;
     QThread& network;
     uint64_t disk_rest_ms;
+    uint64_t in_hand_bytes;  // of memory, for the open tasks of all labs
     std::vector<DeviceOffer> offers;
     LabWork::WhyNot why_not;
     std::function<void()> work_ready;                     // a task may be ready for a device
@@ -74,6 +75,7 @@ class LabSession : public QObject {
     void start_uploads();
     void transfer_trouble(const TransferOutcome& outcome, std::string_view what);
     void note_disk_trouble();
+    uint64_t share_in_hand_bytes() const;
     Want want() const;
     std::string state_text() const;
     void send(Lane lane);

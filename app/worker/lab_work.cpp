@@ -21,8 +21,6 @@ constexpr uint64_t deaths_allowed = 1;
 constexpr uint64_t spoils_allowed = 3;
 constexpr uint64_t duration_factor = 4;
 constexpr size_t shown_id_digits = 8;
-// The lab grants no more than we want; one that does isn't followed for ever.
-constexpr size_t assignments_at_most = 2 * limits::open_assignments;
 
 std::string died_reason() {
     return "the worker died twice computing it";
@@ -48,6 +46,7 @@ LabWork::LabWork(fs::path lab_folder, const Digest& lab_key, BlobCache& cache, W
     make_private_folder(folder_ / "outputs");
     std::vector<JournalEntry> open;
     journal_.emplace(folder_ / "journal", open);
+    account_for_journal();
     for (JournalEntry& entry : open) restore(std::move(entry));
     drop_stray_outputs();
     pin_waiting();  // so that only parts that nobody needs are dropped
@@ -62,11 +61,18 @@ std::string LabWork::shown(const AssignmentId& id) const {
 bool LabWork::record(const std::function<void()>& write) {
     try {
         write();
+        account_for_journal();
         return true;
     } catch (const Error& error) {
         disk_trouble_ = error.what();
         return false;
     }
+}
+
+void LabWork::account_for_journal() {
+    const uint64_t bytes = journal_->disk_bytes();
+    cache_.journal_takes(journal_takes_bytes_, bytes);
+    journal_takes_bytes_ = bytes;
 }
 
 void LabWork::restore(JournalEntry entry) {
@@ -104,7 +110,7 @@ bool LabWork::take_outputs(Assignment& assignment, Computed computed) {
         bytes += specs[i].size_bytes();
     }
     if (!computed.in_files && computed.outputs.size() != specs.size()) return false;
-    cache_.occupy(bytes);
+    if (assignment.occupied_bytes == 0) cache_.occupy(assignment.occupied_bytes = bytes);
     assignment.doubted = computed.in_files;
     assignment.computed = std::move(computed);
     assignment.stage = Stage::computed;
@@ -121,11 +127,13 @@ void LabWork::drop_stray_outputs() {
     }
 }
 
-void LabWork::granted(std::vector<Grant> grants) {
+void LabWork::granted(std::vector<Grant> grants, uint64_t memory_bytes) {
     for (Grant& grant : grants) {
         if (book_.find(grant.assignment) != nullptr) continue;  // it was on its way to us twice
-        if (book_.size() >= assignments_at_most) return;
-        accept(std::move(grant));
+        // The lab grants no more than we want. What is dropped here it sends again, since we don't list it.
+        if (book_.size() >= limits::open_assignments) return;
+        const uint64_t taken = bytes_in_memory();
+        accept(std::move(grant), memory_bytes - std::min(memory_bytes, taken));
     }
 }
 
@@ -139,7 +147,23 @@ std::optional<Ended> LabWork::objection_to(const Assignment& assignment) const {
     return std::nullopt;
 }
 
-void LabWork::accept(Grant grant) {
+// What speaks against keeping it, whether in memory or in the journal.
+std::optional<std::string> LabWork::lack_of_room(const Grant& grant, const Assignment& assignment,
+                                                 uint64_t free_memory_bytes) {
+    if (assignment.memory_bytes > free_memory_bytes)
+        return fmt::format(
+            "expected tasks in hand to fit the memory for them, of which {} are free, found one of {}; the "
+            "owner can allow more with --memory",
+            size_text(free_memory_bytes), size_text(assignment.memory_bytes));
+    const uint64_t record_bytes = Journal::record_bytes(grant);
+    if (cache_.make_room(journal_->growth_bytes(record_bytes))) return std::nullopt;
+    return fmt::format(
+        "expected room on the disk for a task's record of {}, found none within the limit; the owner can "
+        "allow more with --disk",
+        size_text(record_bytes));
+}
+
+void LabWork::accept(Grant grant, uint64_t free_memory_bytes) {
     Assignment assignment;
     try {
         assignment = assignment_of(grant);
@@ -147,6 +171,8 @@ void LabWork::accept(Grant grant) {
         return refuse(std::move(grant), {ResultKind::failed, error.what()});
     }
     if (const auto objection = objection_to(assignment)) return refuse(std::move(grant), *objection);
+    if (const auto lack = lack_of_room(grant, assignment, free_memory_bytes))
+        return hand_back_unkept(grant, *lack);
     if (!record([&] { journal_->granted(grant); }))
         return refuse(std::move(grant), {ResultKind::handed_back, *disk_trouble_});
     log_.debug("task {}: in hand", shown(grant.assignment));
@@ -159,13 +185,26 @@ void LabWork::refuse(Grant grant, const Ended& ended) {
     end(book_.add(stub_of(grant)), ended.kind, ended.reason);
 }
 
+// Of this the journal never knows: after a restart the lab sends it again, or gives it to others.
+void LabWork::hand_back_unkept(const Grant& grant, const std::string& reason) {
+    Assignment& stub = book_.add(stub_of(grant));
+    stub.stage = Stage::ended;
+    stub.ended = {ResultKind::handed_back, reason};
+    ++tally_.handed_back;
+    log_.info("a task was handed back: {}", reason);
+}
+
 void LabWork::end(Assignment& assignment, ResultKind kind, const std::string& reason) {
     unpin(assignment);
     drop_outputs(assignment);
+    release_disk(assignment);
     assignment.stage = Stage::ended;
     assignment.in_flight = false;
     assignment.missing.clear();
     assignment.task = {};
+    assignment.needs.clear();
+    assignment.output_specs.clear();
+    assignment.memory_bytes = 0;
     assignment.ended = {kind, plain_text(reason)};
     record([&] { journal_->ended(assignment.id, assignment.ended); });
     if (kind == ResultKind::failed) {
@@ -182,6 +221,7 @@ void LabWork::close(const AssignmentId& id) {
     if (assignment == nullptr) return;
     unpin(*assignment);
     drop_outputs(*assignment);
+    release_disk(*assignment);
     record([&] { journal_->closed(id); });
     book_.erase(id);
 }
@@ -193,13 +233,14 @@ void LabWork::unpin(Assignment& assignment) {
 
 void LabWork::drop_outputs(Assignment& assignment) {
     if (assignment.stage != Stage::computed) return;
-    if (assignment.computed.in_files) {
-        uint64_t bytes = 0;
-        for (const TensorSpec& spec : assignment.output_specs) bytes += spec.size_bytes();
-        cache_.vacate(bytes);
+    if (assignment.computed.in_files)
         remove_output_files(folder_ / "outputs", assignment.id, assignment.output_specs.size());
-    }
     assignment.computed = {};
+    release_disk(assignment);
+}
+
+void LabWork::release_disk(Assignment& assignment) {
+    cache_.vacate(std::exchange(assignment.occupied_bytes, 0));
 }
 
 void LabWork::acknowledged(const std::vector<Receipt>& receipts, const std::vector<Result>& told) {
@@ -290,6 +331,7 @@ void LabWork::compute_ended(const AssignmentId& id, ComputeOutcome outcome) {
     assert(assignment->stage == Stage::computing);
     switch (outcome.kind) {
         case ComputeOutcome::Kind::computed: {
+            if (!outcome.computed.in_files) release_disk(*assignment);  // they go into the journal
             const bool kept = record([&] { journal_->computed(id, outcome.computed); });
             if (!kept) {
                 remove_output_files(folder_ / "outputs", id, assignment->output_specs.size());
@@ -308,6 +350,7 @@ void LabWork::compute_ended(const AssignmentId& id, ComputeOutcome outcome) {
             for (const BlobName& name : outcome.spoiled) cache_.spoiled(name);
             log_.warning("task {}: an input in the cache was damaged and is fetched again", shown(id));
             unpin(*assignment);
+            release_disk(*assignment);
             assignment->stage = Stage::waiting;
             if (++assignment->spoils > spoils_allowed)
                 end(*assignment, ResultKind::handed_back, "the disk doesn't keep its inputs");

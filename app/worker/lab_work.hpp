@@ -48,7 +48,8 @@ class LabWork {
     const Tally& tally() const { return tally_; }
 
     // From the lab.
-    void granted(std::vector<Grant> grants);
+    // Takes what fits `memory_bytes` of all that is in hand, and the disk; hands back the rest.
+    void granted(std::vector<Grant> grants, uint64_t memory_bytes);
     void acknowledged(const std::vector<Receipt>& receipts, const std::vector<Result>& told);
     // These two give the ones that are being computed, to be stopped.
     std::vector<AssignmentId> decided(const std::vector<Decision>& decisions);
@@ -86,16 +87,21 @@ class LabWork {
 
     // The disk refused something since the last call: why.
     std::optional<std::string> take_disk_trouble() { return std::exchange(disk_trouble_, std::nullopt); }
-    // Bytes of inputs and outputs that are kept in memory for open assignments.
+    // What open assignments take of memory at most.
     uint64_t bytes_in_memory() const;
 
   private:
     void restore(JournalEntry entry);
     void drop_stray_outputs();
-    void accept(Grant grant);
+    void accept(Grant grant, uint64_t free_memory_bytes);
     std::optional<Ended> objection_to(const Assignment& assignment) const;
+    std::optional<std::string> lack_of_room(const Grant& grant, const Assignment& assignment,
+                                            uint64_t free_memory_bytes);
     void refuse(Grant grant, const Ended& ended);
+    void hand_back_unkept(const Grant& grant, const std::string& reason);
     bool record(const std::function<void()>& write);
+    void account_for_journal();
+    void release_disk(Assignment& assignment);
     void end(Assignment& assignment, ResultKind kind, const std::string& reason);
     void close(const AssignmentId& id);
     void unpin(Assignment& assignment);
@@ -113,6 +119,7 @@ class LabWork {
     Log& log_;
     AssignmentBook book_;
     std::optional<Journal> journal_;
+    uint64_t journal_takes_bytes_ = 0;          // of the disk, as the cache knows
     std::map<Digest, TensorSpec> fetches_;      // under way; each pins its blob
     std::map<Digest, uint64_t> wrong_fetches_;  // how often the lab sent other bytes
     std::set<std::pair<AssignmentId, Digest>> uploads_;

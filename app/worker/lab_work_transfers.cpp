@@ -15,7 +15,7 @@ constexpr uint64_t wrong_fetches_allowed = 2;
 
 void LabWork::pin_waiting() {
     for (Assignment* assignment : book_.in_stage(Stage::waiting)) {
-        const BlobCache::Room room = cache_.pin(lab_key_, assignment->needs);
+        const BlobCache::Room room = cache_.pin(lab_key_, assignment->needs, assignment->outputs_disk_bytes);
         if (room == BlobCache::Room::later) return;
         if (room == BlobCache::Room::disk_full) return no_room_for(*assignment);
         if (room == BlobCache::Room::differs) {
@@ -26,12 +26,13 @@ void LabWork::pin_waiting() {
         }
         if (room == BlobCache::Room::never) {
             end(*assignment, ResultKind::handed_back,
-                fmt::format("expected inputs that fit {} of disk, found larger ones; the owner can allow "
-                            "more with --disk",
-                            size_text(cache_.limit_bytes())));
+                fmt::format("expected inputs and outputs that fit {} of disk, found larger ones; the owner "
+                            "can allow more with --disk",
+                            size_text(cache_.limit_beside_journals_bytes())));
             continue;
         }
         assignment->pinned = true;
+        assignment->occupied_bytes = assignment->outputs_disk_bytes;
         for (const BlobNeed& need : assignment->needs)
             if (!cache_.holds({lab_key_, need.digest})) assignment->missing.insert(need.digest);
         assignment->stage = assignment->missing.empty() ? Stage::ready : Stage::fetching;
@@ -161,10 +162,8 @@ void LabWork::upload_ended(const UploadDue& upload, const TransferOutcome& outco
 
 uint64_t LabWork::bytes_in_memory() const {
     uint64_t bytes = 0;
-    for (const Assignment* assignment : book_.all()) {
-        bytes += assignment->inline_bytes;
-        for (const FrameMessage& output : assignment->computed.outputs) bytes += output.bytes.size();
-    }
+    for (const Assignment* assignment : book_.all())
+        bytes = saturating_sum({bytes, assignment->memory_bytes});
     return bytes;
 }
 

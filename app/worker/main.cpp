@@ -34,6 +34,14 @@ ComputerSettings computer_settings(const Options& options) {
     return settings;
 }
 
+// Of the memory that the owner lends: for tasks that wait, what travels with exchanges. The rest is for those
+// that are computed.
+uint64_t memory_in_hand_bytes(uint64_t memory_bytes) {
+    constexpr uint64_t most = uint64_t{64} << 20;
+    constexpr uint64_t least = uint64_t{1} << 20;
+    return std::min(std::clamp(memory_bytes / 8, least, most), memory_bytes / 2);
+}
+
 std::filesystem::path data_folder(const Options& options) {
     if (!options.directory.empty()) return options.directory;
     if (const char* chosen = std::getenv("GOBLIN_WORKER_DIR"); chosen != nullptr && *chosen != '\0')
@@ -112,7 +120,10 @@ int work(QCoreApplication& application, const Options& options) {
     settings.max_idle_ms = options.max_idle_ms;
     settings.max_lifetime_ms = options.max_lifetime_ms;
     settings.ephemeral = options.ephemeral;
-    Worker worker(directory, std::move(settings), usable_devices(computer_settings(options), log), log,
+    ComputerSettings computer = computer_settings(options);
+    settings.in_hand_bytes = memory_in_hand_bytes(computer.memory_bytes);
+    computer.memory_bytes -= settings.in_hand_bytes;
+    Worker worker(directory, std::move(settings), usable_devices(computer, log), log,
                   [](int code) { QCoreApplication::exit(code); });
     const Signals signals([&worker](Wish wish) {
         switch (wish) {

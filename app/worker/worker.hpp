@@ -20,6 +20,8 @@ struct WorkerSettings {
     std::vector<InvitationLink> links;
     std::string name;  // of this computer, shown to the lab; may be empty
     uint64_t disk_bytes = uint64_t{8} << 30;
+    uint64_t in_hand_bytes = uint64_t{64}
+                             << 20;  // of memory, for tasks that wait: what travels with exchanges
     uint64_t finish_ms = 10'000;     // how long a running task may go on after the worker was told to stop
     uint64_t max_idle_ms = 0;        // 0: for ever
     uint64_t max_lifetime_ms = 0;    // 0: for ever

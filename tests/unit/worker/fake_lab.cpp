@@ -294,7 +294,7 @@ bool FakeLab::fill_news(const ExchangeRequest& request, ExchangeReply& reply) {
         if (handed_out && assignment.state == State::issued && !holding.contains(id))
             reply.tasks.push_back(assignment.grant);
     }
-    while (!to_grant_.empty() && reply.tasks.size() < request.want.tasks) {
+    while (!to_grant_.empty() && (grants_more_than_wanted || reply.tasks.size() < request.want.tasks)) {
         reply.tasks.push_back(assignments_.at(to_grant_.front()).grant);
         to_grant_.pop_front();
     }

@@ -68,6 +68,7 @@ class FakeLab {
     int replies_to_lose = 0;                     // exchanges that are done and not answered
     std::optional<qsizetype> cut_next_download;  // after so many bytes
     bool sends_wrong_bytes = false;
+    bool grants_more_than_wanted = false;  // all that is added, at once
 
     // What it was told.
     std::vector<ExchangeRequest> exchanges;
