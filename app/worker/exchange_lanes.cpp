@@ -17,6 +17,10 @@ static_assert(limits::exchange_wait_ms + answer_ms < limits::silence_ms);
 constexpr int stale_after_ms = 1'000;
 constexpr uint64_t update_ms = 3'600'000;
 constexpr uint64_t longest_pause_ms = 86'400'000;
+// A person at the lab is asked for, and may just be looking on.
+constexpr uint64_t person_soon_ms = 3'000;
+constexpr uint64_t person_later_ms = 30'000;
+constexpr uint64_t soon_times = 40;
 
 LabRefusal version_refusal(const std::string& mismatch) {
     LabRefusal refusal;
@@ -65,9 +69,9 @@ void ExchangeLanes::transmit(Lane lane) {
             [this, lane](LabAnswer answer) {
                 if (const auto* body = std::get_if<Bytes>(&answer)) return received(lane, *body);
                 if (const auto* refusal = std::get_if<LabRefusal>(&answer)) {
-                    const bool update = refusal->action == RefusalAction::update;
-                    lost(lane, std::max(refusal->retry_after_ms, update ? update_ms : 0));
-                    return events_.refused(*refusal);
+                    LabRefusal told = *refusal;
+                    told.retry_after_ms = lost(lane, wait_after(told));
+                    return events_.refused(told);
                 }
                 lost(lane, 0);
                 events_.unreachable(std::get<Error>(answer));
@@ -88,6 +92,7 @@ void ExchangeLanes::received(Lane lane, const Bytes& body) {
         return events_.unreachable(error);
     }
     back_off_.succeeded();
+    asked_a_person_ = 0;
     const Flight landed = std::move(*flight(lane));
     flight(lane).reset();
     if (lane == Lane::speak) {
@@ -97,12 +102,22 @@ void ExchangeLanes::received(Lane lane, const Bytes& body) {
     events_.answered(lane, landed.request, std::move(reply));
 }
 
-void ExchangeLanes::lost(Lane lane, uint64_t wait_ms) {
+uint64_t ExchangeLanes::wait_after(const LabRefusal& refusal) {
+    if (refusal.action == RefusalAction::update) return std::max(refusal.retry_after_ms, update_ms);
+    if (refusal.action != RefusalAction::wait_for_lab) return refusal.retry_after_ms;
+    back_off_.succeeded();  // nothing failed
+    const uint64_t wait_ms = ++asked_a_person_ <= soon_times ? person_soon_ms : person_later_ms;
+    return std::max(refusal.retry_after_ms, wait_ms);
+}
+
+uint64_t ExchangeLanes::lost(Lane lane, uint64_t wait_ms) {
     if (lane == Lane::listen)
         flight(lane).reset();
     else
         flight(lane)->under_way = false;
-    pause(back_off_.next_ms(wait_ms));
+    const uint64_t paused_ms = back_off_.next_ms(wait_ms);
+    pause(paused_ms);
+    return paused_ms;
 }
 
 void ExchangeLanes::pause(uint64_t ms) {

@@ -26,7 +26,8 @@ class ExchangeLanes : public QObject {
     struct Events {
         // The answer to that request. Another exchange may be sent from inside all of these.
         std::function<void(Lane, const ExchangeRequest&, ExchangeReply)> answered;
-        // No answer that counts; the lane tries again by itself, or is asked anew after `pause()`.
+        // No answer that counts; the lane tries again by itself, or is asked anew after `pause()`. The
+        // refusal's retry_after_ms is when.
         std::function<void(const LabRefusal&)> refused;
         std::function<void(const Error&)> unreachable;
         // A wait is over: perhaps there is something to send.
@@ -68,7 +69,9 @@ class ExchangeLanes : public QObject {
     bool waiting() const { return pause_.isActive(); }
     void transmit(Lane lane);
     void received(Lane lane, const Bytes& body);
-    void lost(Lane lane, uint64_t wait_ms);
+    // Gives after how long the lanes are used again.
+    uint64_t lost(Lane lane, uint64_t wait_ms);
+    uint64_t wait_after(const LabRefusal& refusal);
     void pause_over();
     void drop_stale_listening();
 
@@ -80,6 +83,7 @@ class ExchangeLanes : public QObject {
     std::array<std::optional<Flight>, 2> flights_;
     std::array<HttpConnection, 2> connections_;
     BackOff back_off_;
+    uint64_t asked_a_person_ = 0;  // how often in a row
     QTimer pause_;
     QTimer listen_later_;
     uint64_t spoken_ = 0;  // the sequence of the latest speaking exchange that was answered

@@ -15,24 +15,20 @@ struct RefusalRow {
     std::string_view code;  // empty: by status alone
     int status;             // 0: by code alone
     RefusalAction action;
-    std::string_view next_step;
+    std::string_view next_step;  // what the lab's own text doesn't say
 };
 
 // The first row that fits counts.
 constexpr RefusalRow rows[] = {
     {"version", 0, RefusalAction::update, "the worker asks again every hour"},
-    {"credential", 0, RefusalAction::forget,
-     "the lab no longer knows this computer: join again with a new link"},
-    {"copied", 0, RefusalAction::stop,
-     "another computer uses this identity, as when a worker's directory is copied: keep one of them, and let "
-     "the other join "
-     "with a new invitation in a fresh directory"},
-    {"banned", 0, RefusalAction::stop, "ask the lab why"},
-    {"pending", 0, RefusalAction::wait_for_lab, "the worker goes on asking"},
-    {"token", 0, RefusalAction::stop, "ask the lab for a new invitation link"},
+    {"credential", 0, RefusalAction::forget, ""},
+    {"copied", 0, RefusalAction::stop, ""},
+    {"banned", 0, RefusalAction::stop, ""},
+    {"pending", 0, RefusalAction::wait_for_lab, ""},
+    {"token", 0, RefusalAction::stop, ""},
     {"signature", 0, RefusalAction::stop, "update this program or the lab node"},
     {"nonce", 0, RefusalAction::try_again, ""},
-    {"rate", 0, RefusalAction::try_again, "the worker tries again later"},
+    {"rate", 0, RefusalAction::try_again, ""},
     {"busy", 0, RefusalAction::try_again, ""},
     {"blob", 0, RefusalAction::drop_blob, ""},
     {"unasked", 0, RefusalAction::drop_blob, ""},
@@ -70,10 +66,11 @@ LabRefusal refusal_of(const ResponseHead& head, std::span<const uint8_t> body) {
         refusal.code = plain_text(reply.code, limits::name_characters);
         refusal.message = plain_text(reply.message);
     } catch (const Error&) {
-        refusal.message = head.status >= 300 && head.status < 400
-                              ? "the lab's address redirects elsewhere, which is never followed; ask the lab "
-                                "whether its address has changed"
-                              : fmt::format("HTTP status {}", head.status);
+        refusal.message =
+            head.status >= 300 && head.status < 400
+                ? "the lab's address redirects elsewhere, which is never followed; ask the lab "
+                  "whether its address has changed"
+                : fmt::format("the lab answered with HTTP status {} and no reason", head.status);
     }
     refusal.retry_after_ms = seconds_as_ms(head.field("Retry-After"));
     refusal.action = row_of(refusal.status, refusal.code).action;

@@ -93,6 +93,12 @@ void LabSession::start_uploads() {
                                 upload.check_by};
         transfers_.upload(order, [this, upload](const TransferOutcome& outcome) {
             work_.upload_ended(upload, outcome);
+            if (outcome.kind == TransferOutcome::Kind::refused &&
+                outcome.refusal.action == RefusalAction::drop_blob)
+                setting_.log.info(
+                    "{}: an output isn't wanted now: {}; it is kept until the lab asks again or "
+                    "decides",
+                    shown_name(), outcome.reason);
             transfer_trouble(outcome, "sending an output");
             poke();
         });
@@ -205,7 +211,7 @@ void LabSession::refused(const LabRefusal& refusal) {
         case RefusalAction::stop:
             return end(text);
         case RefusalAction::wait_for_lab:
-            setting_.log.info("{}", text);
+            setting_.log.info("{}; asks again every {}", text, duration_text(refusal.retry_after_ms));
             return;
         case RefusalAction::update:
             setting_.log.error("{}", text);

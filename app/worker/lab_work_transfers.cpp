@@ -140,7 +140,6 @@ void LabWork::upload_ended(const UploadDue& upload, const TransferOutcome& outco
             assignment->uploaded.insert(upload.digest);
             break;
         case TransferOutcome::Kind::refused:
-            log_.warning("task {}: the lab refused an output: {}", shown(upload.assignment), outcome.reason);
             if (outcome.refusal.action == RefusalAction::drop_blob)
                 assignment->uploaded.insert(upload.digest);
             break;

@@ -181,7 +181,7 @@ std::variant<LiveComputer*, Refusal> LabNode::authenticate(const Caller& caller)
     if (reason.empty()) return computer;
     const bool banned = contributors_.volunteer(computer->record.volunteer).state == MemberState::banned ||
                         computer->record.state == MemberState::banned;
-    return refuse(403, banned ? "banned" : "pending", reason, banned ? 0 : 30'000);
+    return refuse(403, banned ? "banned" : "pending", reason);
 }
 
 LabInfo LabNode::info() {

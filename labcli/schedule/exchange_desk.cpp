@@ -31,9 +31,9 @@ std::optional<Refusal> ExchangeDesk::take_session(LiveComputer& computer, const 
     if (std::find(earlier.begin(), earlier.end(), request.session) != earlier.end())
         return Refusal{409,
                        {"copied",
-                        "expected one computer with this identity, found two: this directory was copied, and "
-                        "the other copy works on. "
-                        "Give this computer a directory of its own (--dir) and join with a new invitation"},
+                        "expected one computer with this identity, found two: the worker's directory was "
+                        "copied, and the copy that was started later works on. Stop one of them; for both to "
+                        "work, give this one a fresh directory (--dir) and a new invitation link (--join)"},
                        0};
     if (computer.session != FixedBytes<16>{}) earlier.push_back(computer.session);
     if (earlier.size() > most_earlier_sessions) earlier.erase(earlier.begin());

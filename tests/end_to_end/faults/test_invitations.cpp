@@ -64,6 +64,12 @@ std::string web_address(LabProcess& lab) {
     return "https" + lab.invite().substr(std::string("goblin").size());
 }
 
+int times(const std::string& text, const std::string& part) {
+    int count = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+    return count;
+}
+
 const Case cases[] = {
     {"unknown", unknown, 1, {"one it doesn't know or has revoked", "ask the lab for a new link"}},
     {"revoked", revoked, 1, {"one it doesn't know or has revoked", "ask the lab for a new link"}},
@@ -106,6 +112,7 @@ class TestInvitations : public QObject {
         QCOMPARE(*code, chosen.exit_code);
         for (const std::string& text : chosen.said)
             QVERIFY2(has(refused.log(), text), (text + " is missing in: " + refused.log()).c_str());
+        if (chosen.exit_code == 1) QCOMPARE(times(refused.log(), "ask the lab"), 1);
         QCOMPARE(lab_->ask("node.list").size(), computers);
 
         WorkerProcess welcome({lab_->invite(), WorkerProcess::modest_options("welcome"), {}, directory});

@@ -165,7 +165,7 @@ class TestExchange : public QObject {
         } catch (const Refusal& refusal) {
             QCOMPARE(refusal.status, 409);
             QCOMPARE(refusal.error.code, std::string("copied"));
-            QVERIFY(refusal.error.message.find("join with a new invitation") != std::string::npos);
+            QVERIFY(refusal.error.message.find("a new invitation link") != std::string::npos);
         }
         QCOMPARE(lab.exchange(computer, copy)->tasks.size(), size_t{1});
     }

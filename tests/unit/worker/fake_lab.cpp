@@ -161,7 +161,8 @@ void FakeLab::handle(const FakeRequest& request, const FakeHttps::Answer& answer
 FakeReply FakeLab::enrol(const FakeRequest& request) {
     const auto message = decode_message<EnrolRequest>(bytes_of(request.body));
     enrolments.push_back(message);
-    if (tokens.erase(message.token) == 0) return error_reply(403, "token", "used up");
+    if (tokens.erase(message.token) == 0)
+        return error_reply(403, "token", "used up; ask the lab for a new link");
     Digest key;
     key.bytes = info.key;
     if (!verify_signature(message.volunteer_key, enrolment_statement(key, message.token, info.nonce),

@@ -75,6 +75,9 @@ class TestWorkerTexts : public QObject {
                                  "--ephemeral", "--json", "--log-level", "devices", "selftest"})
             QVERIFY2(help_text().find(name) != std::string::npos, name);
     }
+    void help_promises_no_graphics_cards() {
+        QVERIFY(help_text().find("no task runs on graphics cards yet") != std::string::npos);
+    }
 
     void log_lines_have_time_level_and_text_and_repeats_are_counted() {
         std::vector<std::string> lines;
@@ -96,7 +99,7 @@ class TestWorkerTexts : public QObject {
         QCOMPARE(lines.size(), size_t{7});  // a trouble that lasts is told every ten minutes
     }
 
-    void refusals_say_what_to_do_next() {
+    void refusals_say_what_to_do_next_where_the_lab_does_not() {
         const auto refusal = [](int status, const std::string& code) {
             ResponseHead head;
             head.status = status;
@@ -104,7 +107,8 @@ class TestWorkerTexts : public QObject {
             return refusal_of(head, encode_message(ErrorReply{code, "said"}));
         };
         QCOMPARE(refusal(403, "token").action, RefusalAction::stop);
-        QCOMPARE(refusal(403, "token").text(), std::string("said; ask the lab for a new invitation link"));
+        QCOMPARE(refusal(403, "token").text(), std::string("said"));
+        QCOMPARE(refusal(403, "signature").text(), std::string("said; update this program or the lab node"));
         QCOMPARE(refusal(401, "credential").action, RefusalAction::forget);
         QCOMPARE(refusal(426, "version").action, RefusalAction::update);
         QCOMPARE(refusal(409, "copied").action, RefusalAction::stop);
@@ -120,7 +124,12 @@ class TestWorkerTexts : public QObject {
         head.status = 502;
         const std::string page = "<html>\x1b[31m</html>";
         QCOMPARE(refusal_of(head, {reinterpret_cast<const uint8_t*>(page.data()), page.size()}).message,
-                 std::string("HTTP status 502"));
+                 std::string("the lab answered with HTTP status 502 and no reason"));
+        head.status = 401;
+        QCOMPARE(
+            refusal_of(head, {}).text(),
+            std::string("the lab answered with HTTP status 401 and no reason; the lab no longer knows this "
+                        "computer: join again with a new link"));
     }
 };
 
