@@ -169,6 +169,18 @@ size_t AssignmentBook::tasks_ahead() const {
     }));
 }
 
+bool Assignment::delivered() const {
+    if (outputs_ride_inline()) return data_taken;
+    return std::all_of(computed.digests.begin(), computed.digests.end(),
+                       [this](const Digest& digest) { return uploaded.contains(digest); });
+}
+
+bool AssignmentBook::owes_numbers() const {
+    return std::any_of(assignments_.begin(), assignments_.end(), [](const auto& entry) {
+        return entry.second.stage == Stage::computed && !entry.second.delivered();
+    });
+}
+
 bool AssignmentBook::has_something_to_say() const {
     return std::any_of(assignments_.begin(), assignments_.end(),
                        [](const auto& entry) { return untold_kind(entry.second).has_value(); });

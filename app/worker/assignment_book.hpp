@@ -56,6 +56,8 @@ struct Assignment {
     bool in_flight = false;
 
     bool outputs_ride_inline() const { return !computed.in_files; }
+    // The lab has the numbers.
+    bool delivered() const;
 };
 
 // Checks the grant's task as check_task() does; throws ErrorKind::input.
@@ -80,6 +82,8 @@ class AssignmentBook {
     uint64_t flops_ahead() const;
     size_t tasks_ahead() const;
 
+    // Some results are committed to, and the lab may still ask for their numbers.
+    bool owes_numbers() const;
     bool has_something_to_say() const;
     // What the lab must be told, oldest first, within the exchange's limits; marked as on the way.
     std::vector<Result> take_results();

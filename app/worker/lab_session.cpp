@@ -67,7 +67,7 @@ void LabSession::consider() {
     // Tasks may be on their way to us when we stop: one more exchange brings them, to be handed back.
     const bool parting = mood_ == Mood::stopping && reached_ && !parted_;
     if ((work_.book().has_something_to_say() || hungry || parting) && lanes_.may_speak()) send(Lane::speak);
-    if (lanes_.may_listen() && mood_ != Mood::stopping) send(Lane::listen);
+    if (lanes_.may_listen() && (mood_ != Mood::stopping || lingers())) send(Lane::listen);
     setting_.changed();
 }
 
@@ -284,7 +284,13 @@ void LabSession::stop() {
     poke();
 }
 
+void LabSession::linger() {
+    lingers_ = true;
+    poke();
+}
+
 void LabSession::halt() {
+    lingers_ = false;
     stop_computing_all();
 }
 
@@ -295,7 +301,7 @@ void LabSession::forget() {
 
 bool LabSession::settled() const {
     return ended_ || (work_.book().count(Stage::computing) == 0 && !work_.book().has_something_to_say() &&
-                      !lanes_.speaking() && !work_.uploading() && (!reached_ || parted_));
+                      !lanes_.speaking() && !work_.uploading() && !lingers() && (!reached_ || parted_));
 }
 
 }  // namespace goblin::worker

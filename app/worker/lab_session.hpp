@@ -57,6 +57,8 @@ class LabSession : public QObject {
     void drain();
     // Hands back what isn't being computed and takes nothing more. What is being computed may end.
     void stop();
+    // After stop(): goes on listening, until the lab has the numbers of all that is computed, or halt().
+    void linger();
     // After stop(): stops computing too.
     void halt();
     // After stop(): hands back the outputs as well, for good.
@@ -64,6 +66,7 @@ class LabSession : public QObject {
 
     // Nothing is being computed, uploaded or told.
     bool settled() const;
+    bool lingers() const { return lingers_ && !ended_ && work_.book().owes_numbers(); }
     // The lab is not asked any more, for this reason.
     const std::optional<std::string>& ended() const { return ended_; }
 
@@ -97,6 +100,7 @@ class LabSession : public QObject {
     Mood mood_ = Mood::working;
     std::optional<std::string> ended_;
     uint64_t tasks_told_ = 0;  // wanted by the latest exchange
+    bool lingers_ = false;
     bool reached_ = false;
     uint64_t parting_from_ = 0;  // the first sequence after stop()
     bool parted_ = false;        // the lab knows that we stop, and has sent no task that we don't know of

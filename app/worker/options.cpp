@@ -79,7 +79,10 @@ const OptionRow rows[] = {
     {"--no-gpu", "",
      "use the processor alone; today it does so in any case: no task runs on graphics cards yet",
      [](Options& o, const std::string&) { o.no_gpu = true; }},
-    {"--finish", "TIME", "how long a running task may go on when asked to stop; otherwise 10s",
+    {"--finish", "TIME",
+     "how long a running task may go on when asked to stop, and an ephemeral worker waits for labs to ask "
+     "for "
+     "results; otherwise 10s",
      [](Options& o, const std::string& v) { o.finish_ms = parse_duration_ms(v); }},
     {"--max-idle", "TIME", "end after so long without a task, as in 10m",
      [](Options& o, const std::string& v) { o.max_idle_ms = parse_duration_ms(v); }},

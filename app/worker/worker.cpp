@@ -72,6 +72,7 @@ Worker::Worker(WorkerDirectory& directory, WorkerSettings settings,
     connect(&finish_, &QTimer::timeout, this, [this] {
         for (const auto& session : sessions_) session->halt();
         last_word_.start(last_word_ms);
+        check_settled();
     });
     last_word_.setSingleShot(true);
     connect(&last_word_, &QTimer::timeout, this, [this] {
@@ -369,16 +370,25 @@ void Worker::stop(const std::string& reason) {
     log_.info("stops: {}", reason);
     enrolments_.clear();
     for (const auto& session : sessions_) session->stop();
-    if (running_.empty())
-        last_word_.start(last_word_ms);
-    else
+    // Nothing stays for a next start: what the lab doesn't ask for now, it can never ask for.
+    if (settings_.ephemeral)
+        for (const auto& session : sessions_) session->linger();
+    if (finishing())
         finish_.start(static_cast<int>(std::min<uint64_t>(settings_.finish_ms, INT_MAX)));
+    else
+        last_word_.start(last_word_ms);
     check_settled();
+}
+
+// Something computes, or a lab may still ask for results that will be gone.
+bool Worker::finishing() const {
+    return !running_.empty() || std::any_of(sessions_.begin(), sessions_.end(),
+                                            [](const auto& session) { return session->lingers(); });
 }
 
 void Worker::check_settled() {
     if (!stopping_) return check_labs();
-    if (running_.empty() && finish_.isActive()) {
+    if (finish_.isActive() && !finishing()) {
         finish_.stop();
         last_word_.start(last_word_ms);
     }

@@ -22,7 +22,8 @@ struct WorkerSettings {
     uint64_t disk_bytes = uint64_t{8} << 30;
     uint64_t in_hand_bytes = uint64_t{64}
                              << 20;  // of memory, for tasks that wait: what travels with exchanges
-    uint64_t finish_ms = 10'000;     // how long a running task may go on after the worker was told to stop
+    uint64_t finish_ms = 10'000;     // how long a running task may go on after the worker was told to stop;
+                                     // ephemeral: and the lab may ask
     uint64_t max_idle_ms = 0;        // 0: for ever
     uint64_t max_lifetime_ms = 0;    // 0: for ever
     uint64_t disk_rest_ms = 60'000;  // how long it takes no tasks after the disk refused something; doubles
@@ -77,6 +78,7 @@ class Worker : public QObject {
     void watch_lifetime();
     void tell_tally();
     void watch_devices();
+    bool finishing() const;
     void check_settled();
     void check_labs();
     void leave(int code);

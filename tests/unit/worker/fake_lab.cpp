@@ -245,6 +245,10 @@ void FakeLab::take_results(const ExchangeRequest& request, ExchangeReply& reply)
                 break;
             case ResultKind::failed:
             case ResultKind::handed_back:
+                if (assignment.state == State::returned || assignment.state == State::agreed) {
+                    receipt = {result.assignment, ReceiptKind::refused, "the numbers have arrived"};
+                    break;
+                }
                 assignment.state = State::ended;
                 assignment.end_kind = result.kind;
                 assignment.reason = result.reason;

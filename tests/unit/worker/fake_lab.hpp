@@ -47,6 +47,8 @@ class FakeLab {
     // Hands out a task as it is.
     AssignmentId add_task(TaskMessage task, uint64_t duration_ms = 60'000);
     void cancel(const AssignmentId& id, const std::string& reason);
+    // Answers an exchange that waits, if what the lab would say has changed.
+    void look() { look_at_waiting(); }
     const Assignment& assignment(const AssignmentId& id) const { return assignments_.at(id); }
     size_t count(State state) const;
     const ExchangeRequest& last_exchange() const { return exchanges.back(); }

@@ -74,18 +74,56 @@ class TestWorkerEnd : public QObject {
         QCOMPARE(lab.assignment(id).state, State::issued);
     }
 
-    void an_ephemeral_worker_hands_back_what_is_not_decided() {
+    void an_ephemeral_worker_waits_for_the_lab_to_ask_for_what_it_committed_to() {
+        FakeLab lab;
+        lab.asks_for_outputs = false;
+        lab.decides = false;
+        WorkerBench bench;
+        bench.settings.ephemeral = true;
+        bench.settings.finish_ms = 60'000;
+        const AssignmentId small = lab.add_product(small_a(), small_b(), true);
+        const AssignmentId large = lab.add_product(large_a(), large_b());
+        bench.start({lab.link()});
+        EVENTUALLY(bench, lab.count(State::committed) == 2);
+        bench.running().stop("asked to");
+        EVENTUALLY(bench, lab.last_exchange().state == "stopping" && lab.last_exchange().wait_ms > 0);
+        QVERIFY(!bench.exit_code);
+        lab.asks_for_outputs = true;
+        lab.decides = true;
+        lab.look();
+        EVENTUALLY(bench, bench.exit_code == 0);
+        QCOMPARE(lab.assignment(small).state, State::agreed);
+        QCOMPARE(lab.assignment(large).state, State::agreed);
+    }
+
+    void an_ephemeral_worker_gives_up_what_no_lab_asks_for_within_the_time_to_finish() {
+        FakeLab lab;
+        lab.asks_for_outputs = false;
+        lab.decides = false;
+        WorkerBench bench;
+        bench.settings.ephemeral = true;
+        bench.settings.finish_ms = 300;
+        const AssignmentId id = lab.add_product(small_a(), small_b(), true);
+        bench.start({lab.link()});
+        EVENTUALLY(bench, lab.assignment(id).state == State::committed);
+        bench.running().stop("asked to");
+        EVENTUALLY(bench, bench.exit_code == 0);
+        QCOMPARE(lab.assignment(id).state, State::ended);
+        QCOMPARE(lab.assignment(id).reason, std::string("the worker stops for good"));
+    }
+
+    void an_ephemeral_worker_does_not_wait_for_the_verdict_on_numbers_that_have_arrived() {
         FakeLab lab;
         lab.decides = false;
         WorkerBench bench;
         bench.settings.ephemeral = true;
+        bench.settings.finish_ms = 3'600'000;
         const AssignmentId id = lab.add_product(small_a(), small_b(), true);
         bench.start({lab.link()});
         EVENTUALLY(bench, lab.assignment(id).state == State::returned);
         bench.running().stop("asked to");
         EVENTUALLY(bench, bench.exit_code == 0);
-        QCOMPARE(lab.assignment(id).state, State::ended);
-        QCOMPARE(lab.assignment(id).end_kind, ResultKind::handed_back);
+        QCOMPARE(lab.assignment(id).state, State::returned);
     }
 
     void an_idle_worker_ends_after_its_time() {
