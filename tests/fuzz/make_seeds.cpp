@@ -1,9 +1,10 @@
-// Writes inputs to start fuzzing from: each message with every field and list filled, and leaf streams.
-// Made from the descriptions of the messages, so that they follow every change of the protocol.
+// Writes inputs to start fuzzing from: each message with every field and list filled, leaf streams, and
+// journals. Made from the descriptions of the messages, so that they follow every change of the protocol.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 
+#include "app/worker/journal_replay.hpp"
 #include "core/work/leaf_stream.hpp"
 #include "tests/fuzz/message_kinds.hpp"
 
@@ -81,6 +82,45 @@ void write_leaf_stream(const std::filesystem::path& folder, std::string_view nam
     write(folder / "fuzz_leaf_stream" / name, input);
 }
 
+template <typename M>
+void add_record(Bytes& journal, worker::JournalKind kind, const M& message) {
+    const Bytes encoded = encode_message(message);
+    const size_t length = encoded.size() + 1;
+    journal.insert(journal.end(), {static_cast<uint8_t>(length), static_cast<uint8_t>(length >> 8),
+                                   static_cast<uint8_t>(kind)});
+    journal.insert(journal.end(), encoded.begin(), encoded.end());
+}
+
+// Of two assignments: one goes through every kind of record that leaves it open, the other up to its end.
+void write_journals(const std::filesystem::path& folder) {
+    using worker::JournalKind;
+    Grant grant;
+    Filler().fill(grant);
+    grant.task = product_task();
+    worker::ComputedMessage computed;
+    Filler().fill(computed);
+    computed.id = grant.assignment;
+    worker::EndedMessage ended;
+    Filler().fill(ended);
+    ended.id = grant.assignment;
+    const worker::IdMessage id{grant.assignment};
+    Bytes open;
+    add_record(open, JournalKind::granted, grant);
+    for (const JournalKind kind : {JournalKind::started, JournalKind::started, JournalKind::halted})
+        add_record(open, kind, id);
+    write(folder / "fuzz_worker_journal" / "computing", open);
+    add_record(open, JournalKind::computed, computed);
+    add_record(open, JournalKind::send_asked, id);
+    write(folder / "fuzz_worker_journal" / "computed", open);
+    add_record(open, JournalKind::spoiled, id);
+    add_record(open, JournalKind::ended, ended);
+    write(folder / "fuzz_worker_journal" / "ended", open);
+    grant.assignment.fill(8);
+    add_record(open, JournalKind::granted, grant);
+    add_record(open, JournalKind::closed, id);
+    write(folder / "fuzz_worker_journal" / "closed", open);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -97,6 +137,7 @@ int main(int count, char** arguments) {
             if constexpr (std::is_same_v<decltype(message), TaskMessage>)
                 write_message(folder, kind, "product", product_task());
         });
+        write_journals(folder);
         write_leaf_stream(folder, "empty", 0, false);
         write_leaf_stream(folder, "raw", 300, false);
         write_leaf_stream(folder, "packed", 5000, true);
