@@ -32,6 +32,9 @@ struct SliceOrigin {
     friend auto operator<=>(const SliceOrigin&, const SliceOrigin&) = default;
 };
 
+// A task is a number of 27 bits, and each takes a bit of memory.
+inline constexpr uint64_t most_tasks = uint64_t{1} << 27;
+
 struct PlanSummary {
     uint64_t tasks = 0;
     uint64_t flops = 0;

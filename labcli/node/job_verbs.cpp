@@ -92,11 +92,16 @@ Job& expect_job(LabNode::Parts& parts, JobId id) {
     return *job;
 }
 
+// What a record keeps as JSON; an empty object where that can't be read.
+json stored(const std::string& text) {
+    json document = json::parse(text, nullptr, false);
+    return document.is_object() ? document : json::object();
+}
+
 json status_of(LabNode::Parts& parts, Job& job) {
     const JobRecord& record = job.record;
-    json status = is_over(record.state) && !record.report.empty()
-                      ? json::parse(record.report)
-                      : report_of(job, parts.contributors, parts.environment.now_ms());
+    json status = is_over(record.state) ? stored(record.report) : json::object();
+    if (status.empty()) status = report_of(job, parts.contributors, parts.environment.now_ms());
     status["id"] = record.id;
     status["kind"] = record.kind;
     status["state"] = std::string(name_of(record.state));
@@ -104,8 +109,9 @@ json status_of(LabNode::Parts& parts, Job& job) {
     status["verify"] = std::string(name_of(record.choice.policy));
     status["created_at_ms"] = record.created_at_ms;
     status["ended_at_ms"] = record.ended_at_ms;
-    const json specification = json::parse(record.specification);
-    status["output"] = specification.value("output", "");
+    const json specification = stored(record.specification);
+    const auto output = specification.find("output");
+    status["output"] = output != specification.end() && output->is_string() ? *output : json("");
     return status;
 }
 
@@ -117,7 +123,6 @@ json job_plan(LabNode& node, const json& arguments) {
 
 json job_submit(LabNode& node, const json& arguments) {
     Submission submission = plan_submission(node, arguments);
-    constexpr uint64_t most_tasks = uint64_t{1} << 27;
     if (submission.summary.tasks > most_tasks)
         throw Error(ErrorKind::usage, "expected at most {} tasks, found {}; take larger tiles", most_tasks,
                     submission.summary.tasks);

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/work/identity.hpp"
 #include "core/work/leaf_stream.hpp"
-#include "labcli/jobs/kinds.hpp"
+#include "labcli/node/stored_job.hpp"
 
 namespace goblin::lab {
 
@@ -57,14 +57,6 @@ class SliceSource final : public BlobSource {
     ExchangeDesk::BlobPlace place_;
     uint64_t size_bytes_;
 };
-
-void discard(const JobKind& kind, const nlohmann::json& specification) {
-    try {
-        kind.discard(specification);
-    } catch (const std::exception&) {
-        // What couldn't be removed is named .partial-… beside the target; nothing depends on it.
-    }
-}
 
 }  // namespace
 
@@ -119,27 +111,35 @@ void LabNode::stop() {
 
 void LabNode::take_up_jobs() {
     for (JobRecord& job : store_.jobs()) {
-        if (is_over(job.state)) {
+        if (is_over(job.state))
             board_.add_ended(std::move(job));
-            continue;
-        }
-        const JobId id = job.id;
-        const JobKind& kind = job_kind(job.kind);
-        nlohmann::json specification = nlohmann::json::parse(job.specification);
-        JobBoard::Past past{store_.accepted_tasks(id), store_.open_assignments(id),
-                            store_.agreed_results(id)};
-        std::shared_ptr<Plan> plan;
-        try {
-            plan = kind.open(specification, false);
-        } catch (const std::exception& error) {
-            settings_.log(LogLevel::error, fmt::format("job {}: {}", id, error.what()));
-            board_.add_broken(std::move(job), kind.summarize(specification), std::move(past), error.what());
-            discard(kind, specification);
-            continue;
-        }
+        else
+            take_up(std::move(job));
+    }
+}
+
+// What can't be read of one job is the end of that job alone.
+void LabNode::take_up(JobRecord job) {
+    const JobId id = job.id;
+    JobBoard::Past past;
+    std::shared_ptr<Plan> plan;
+    std::string reason;
+    try {
+        past = {store_.accepted_tasks(id), store_.open_assignments(id), store_.agreed_results(id)};
+        plan = open_stored(job, past);
+    } catch (const std::exception& error) {
+        reason = fmt::format("job {}: {}", id, error.what());
+    }
+    if (plan) {
         settings_.log(LogLevel::info, fmt::format("job {}: taken up where it was left", id));
         board_.add(std::move(job), std::move(plan), std::move(past));
+        return;
     }
+    settings_.log(LogLevel::error, reason);
+    discard_stored(job);
+    PlanSummary summary = summary_of_stored(job);
+    std::erase_if(past.accepted, [&](TaskNumber task) { return task >= summary.tasks; });
+    board_.add_broken(std::move(job), std::move(summary), std::move(past), std::move(reason));
 }
 
 void LabNode::tick() {

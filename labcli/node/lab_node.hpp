@@ -86,6 +86,7 @@ class LabNode final : public ContributorDoor {
                 board_,           desk_,        store_,       port_};
     }
     void take_up_jobs();
+    void take_up(JobRecord job);
     void tick();
     void watch_disk();
     std::variant<LiveComputer*, Refusal> authenticate(const Caller& caller);

@@ -17,6 +17,7 @@ struct ProductSize {
 
     TensorSpec left() const { return {dtype, Shape{rows, depth}}; }
     TensorSpec right() const { return {dtype, Shape{depth, cols}}; }
+    friend bool operator==(const ProductSize&, const ProductSize&) = default;
 };
 
 class Grid {

@@ -104,17 +104,36 @@ Grid grid_from_text(const ProductSize& size, const std::string& text) {
             std::min(cols, std::max<int64_t>(size.cols, 1))};
 }
 
+// A stored specification comes from a file: what it says is looked at before anything relies on it.
+int64_t stored_length(const json& specification, const char* name, int64_t least) {
+    const auto length = specification.at(name).get<int64_t>();
+    if (length < least || length > max_elements)
+        throw Error(ErrorKind::input, "expected {} from {} to {} in the job's specification, found {}", name,
+                    least, max_elements, length);
+    return length;
+}
+
+DType stored_dtype(const json& specification) {
+    const auto name = specification.at("dtype").get<std::string>();
+    const std::optional<DType> dtype = dtype_from_name(name);
+    if (!dtype)
+        throw Error(ErrorKind::input,
+                    "expected an element type that this goblin-lab knows in the job's specification, found "
+                    "'{}'",
+                    name);
+    return *dtype;
+}
+
 // What a stored specification says, with nothing opened.
 struct Layout {
     ProductSize size;
     Grid grid;
 
     explicit Layout(const json& specification)
-        : size{specification.at("rows").get<int64_t>(), specification.at("depth").get<int64_t>(),
-               specification.at("cols").get<int64_t>(),
-               *dtype_from_name(specification.at("dtype").get<std::string>())},
-          grid(size, specification.at("tile_rows").get<int64_t>(),
-               specification.at("tile_cols").get<int64_t>()) {}
+        : size{stored_length(specification, "rows", 0), stored_length(specification, "depth", 0),
+               stored_length(specification, "cols", 0), stored_dtype(specification)},
+          grid(size, stored_length(specification, "tile_rows", 1),
+               stored_length(specification, "tile_cols", 1)) {}
 
     TensorSpec left_panel(uint64_t panel) const {
         const int64_t first = static_cast<int64_t>(panel) * grid.tile_rows();
@@ -153,6 +172,11 @@ class ProductPlan final : public Plan {
           a_(reopen_operand(specification, "a")),
           b_(reopen_operand(specification, "b")),
           target_(specification.at("output").get<std::string>()) {
+        if (size_of_operands(a_, b_) != layout_.size)
+            throw Error(ErrorKind::input,
+                        "expected the operands that the job's specification describes, found {} and {}; "
+                        "submit the job again",
+                        a_.spec().text(), b_.spec().text());
         const std::string tag = specification.at("tag").get<std::string>();
         const Existing existing =
             specification.at("overwrite").get<bool>() ? Existing::replace : Existing::refuse;
@@ -161,9 +185,7 @@ class ProductPlan final : public Plan {
             specification["output_file"] = file_of(output_->identity());
         } else {
             output_ = NpyWriter::resume(target_, tag, layout_.output(), existing);
-            // The file that is there must be this job's own: one to be replaced has another inode.
-            complete_ = !output_ && std::filesystem::exists(target_) &&
-                        file_of(File::open_to_read(target_).identity()) == specification.at("output_file");
+            complete_ = !output_ && std::filesystem::exists(target_) && is_own_output(specification);
             if (!output_ && !complete_)
                 throw Error(ErrorKind::io,
                             "{}: expected the unfinished output of this job beside it, found none; submit "
@@ -266,6 +288,16 @@ class ProductPlan final : public Plan {
     }
 
   private:
+    // The file that is there must be this job's own: one to be replaced has another inode.
+    bool is_own_output(const json& specification) const {
+        if (!specification.contains("output_file"))
+            throw Error(ErrorKind::io,
+                        "{}: expected the job's record to say whether this file is its output, found a "
+                        "record of an earlier goblin-lab, which doesn't; it may be complete: compare it, or "
+                        "submit the job again with another output",
+                        target_.string());
+        return file_of(File::open_to_read(target_).identity()) == specification.at("output_file");
+    }
     const NpyReader& operand_of(SliceNumber slice) const { return slice % 2 == 0 ? a_ : b_; }
     Block place_of(SliceNumber slice) const {
         const TensorSpec spec = slice_spec(slice);
