@@ -3,31 +3,32 @@
 
 namespace goblin::lab {
 
-bool ExchangeTurns::enter(const Digest& who, Turn turn) {
-    {
-        const std::lock_guard lock(mutex_);
-        if (closed_) return true;
-        const auto [entry, first] = waiting_.try_emplace(who);
-        std::deque<Turn>& behind = entry->second;
-        if (!first) {
-            if (1 + behind.size() >= most_at_once) return false;
-            behind.push_back(std::move(turn));
-            return true;
-        }
+ExchangeTurns::Entry ExchangeTurns::enter(const Digest& who, Turn turn) {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return Entry::taken;
+    const auto [entry, first] = waiting_.try_emplace(who);
+    std::deque<Turn>& behind = entry->second;
+    if (!first) {
+        if (1 + behind.size() >= most_at_once) return Entry::too_many_of_one;
+        behind.push_back(std::move(turn));
+        return Entry::taken;
     }
-    post(who, std::move(turn));
-    return true;
+    // Under the lock: nobody gets behind one that isn't taken.
+    if (offer_(followed(who, std::move(turn)))) return Entry::taken;
+    waiting_.erase(entry);
+    return Entry::too_many;
 }
 
-void ExchangeTurns::post(const Digest& who, Turn turn) {
-    post_([this, who, turn = std::move(turn)] {
+// The turn, and then this computer's next one, also when it throws.
+ExchangeTurns::Turn ExchangeTurns::followed(const Digest& who, Turn turn) {
+    return [this, who, turn = std::move(turn)] {
         struct Next {
             ExchangeTurns& turns;
             const Digest& who;
             ~Next() { turns.next(who); }
         } const next{*this, who};
         turn();
-    });
+    };
 }
 
 void ExchangeTurns::next(const Digest& who) {
@@ -43,7 +44,7 @@ void ExchangeTurns::next(const Digest& who) {
         turn = std::move(entry->second.front());
         entry->second.pop_front();
     }
-    post(who, std::move(turn));
+    post_(followed(who, std::move(turn)));
 }
 
 void ExchangeTurns::close() {

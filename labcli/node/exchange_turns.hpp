@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -18,19 +19,22 @@ class ExchangeTurns {
     // A worker has one that speaks and one that waits, and may have lost as many connections.
     static constexpr size_t most_at_once = 4;
 
-    // `post` puts a turn at the end of the lab thread's queue.
-    explicit ExchangeTurns(std::function<void(Turn)> post) : post_(std::move(post)) {}
+    // `offer` puts a turn at the end of the lab thread's queue, or says false when that is full; `post` puts
+    // one there in any case, in the place of one that has just left it.
+    ExchangeTurns(std::function<bool(Turn)> offer, std::function<void(Turn)> post)
+        : offer_(std::move(offer)), post_(std::move(post)) {}
 
-    // From any thread. `who` names the computer. False, and the turn is dropped, when it has most_at_once
-    // there already. A turn may throw.
-    bool enter(const Digest& who, Turn turn);
+    enum class Entry : uint8_t { taken, too_many_of_one, too_many };
+    // From any thread. `who` names the computer. Unless it is taken, the turn is dropped. A turn may throw.
+    Entry enter(const Digest& who, Turn turn);
     // Drops what waits, and everything that comes later.
     void close();
 
   private:
-    void post(const Digest& who, Turn turn);
+    Turn followed(const Digest& who, Turn turn);
     void next(const Digest& who);
 
+    std::function<bool(Turn)> offer_;
     std::function<void(Turn)> post_;
     std::mutex mutex_;
     // Those behind the one that is posted; who has none posted has no entry.

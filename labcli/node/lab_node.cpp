@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/work/identity.hpp"
 #include "core/work/leaf_stream.hpp"
+#include "labcli/node/answer_once.hpp"
 #include "labcli/node/stored_job.hpp"
 
 namespace goblin::lab {
@@ -42,6 +43,19 @@ Refusal refuse(int status, std::string code, std::string message, uint64_t retry
     return {status, {std::move(code), std::move(message)}, retry_after_ms};
 }
 
+Refusal too_busy() {
+    return refuse(503, "busy", "the lab node has too many requests at hand; try again in a moment", 1'000);
+}
+
+// Several parts may find that they can't go on, at once.
+NodeSettings with_fatal_once(NodeSettings settings) {
+    auto told = std::make_shared<std::atomic<bool>>(false);
+    settings.fatal = [told, fatal = std::move(settings.fatal)](const std::string& reason) {
+        if (!told->exchange(true)) fatal(reason);
+    };
+    return settings;
+}
+
 // A slice of the researcher's files, cut out leaf by leaf.
 class SliceSource final : public BlobSource {
   public:
@@ -64,12 +78,13 @@ LabNode::LabNode(LabDirectory& directory, const LabCertificate& certificate, Nod
     : directory_(directory),
       certificate_(certificate),
       settings_of_lab_(directory.settings()),
-      settings_(std::move(settings)),
+      settings_(with_fatal_once(std::move(settings))),
       environment_{secret_draw, steady_ms, wall_clock_ms},
       nonce_secret_(random_bytes<SecretKey>()),
       store_(directory.database(), settings_.fatal,
              [log = settings_.log](const std::string& reason) { log(LogLevel::warning, reason); }),
-      exchange_turns_([this](ExchangeTurns::Turn turn) { thread_.post(std::move(turn)); }),
+      exchange_turns_([this](ExchangeTurns::Turn turn) { return thread_.offer(std::move(turn)); },
+                      [this](ExchangeTurns::Turn turn) { thread_.post(std::move(turn)); }),
       contributors_({certificate.key, nonce_secret_, settings_of_lab_.approve_by_hand}, store_),
       book_(
           environment_, contributors_, store_,
@@ -90,17 +105,18 @@ LabNode::LabNode(LabDirectory& directory, const LabCertificate& certificate, Nod
         if (std::exchange(news_, false)) desk_.serve_waiting();
         store_.end_turn();
     };
+    hooks.drop_turn = [this] { return store_.drop_turn(); };
     hooks.broken = [this](const std::string& what) {
-        settings_.log(LogLevel::error, "a fault in the lab node itself, please report it: " + what);
+        settings_.log(LogLevel::error, "a fault in the lab node itself, please report it: " + what +
+                                           "; what it was about is not done, all else goes on");
+    };
+    // What is on disk is right, and what a start goes on from.
+    hooks.diverged = [this](const std::string& what) {
+        settings_.fatal("expected a change to be made whole, found it failing half way: " + what);
     };
     thread_.start(std::move(hooks));
     thread_.call([this] { take_up_jobs(); });
-    while (thread_.call([this] { return board_.restoring(); }))
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
-}
-
-LabNode::~LabNode() {
-    stop();
+    thread_.wait_until([this] { return !board_.restoring(); });
 }
 
 void LabNode::stop() {
@@ -194,85 +210,109 @@ LabInfo LabNode::info() {
     return info;
 }
 
+template <typename Reply, typename Turn>
+void LabNode::answer(Done<Reply> done, Turn turn) {
+    Done<Reply> owed = answered_once<Reply>(std::move(done));
+    if (!thread_.offer([turn = std::move(turn), owed] { turn(owed); })) owed(too_busy());
+}
+
+template <typename Reply, typename Turn>
+void LabNode::answer_member(const Caller& caller, Done<Reply> done, Turn turn) {
+    answer<Reply>(std::move(done), [this, caller, turn = std::move(turn)](const Done<Reply>& owed) {
+        auto found = authenticate(caller);
+        if (auto* const refusal = std::get_if<Refusal>(&found))
+            owed(std::move(*refusal));
+        else
+            turn(*std::get<LiveComputer*>(found), owed);
+    });
+}
+
 void LabNode::enrol(const Peer& peer, EnrolRequest request, Done<EnrolReply> done) {
-    thread_.post([this, peer, request = std::move(request), done = std::move(done)] {
+    answer<EnrolReply>(std::move(done), [this, peer, request = std::move(request)](const auto& owed) {
         auto answer = std::make_shared<Answer<EnrolReply>>(
             contributors_.enrol(peer, request, environment_.now_ms(), environment_.wall_ms()));
         if (std::holds_alternative<EnrolReply>(*answer))
             settings_.log(LogLevel::info, fmt::format("enrolled a computer from {}", escaped(peer.address)));
-        store_.after_commit([answer, done] { done(std::move(*answer)); });
+        store_.after_commit([answer, owed] { owed(std::move(*answer)); });
     });
 }
 
 void LabNode::exchange(const Caller& caller, ExchangeRequest request, Done<ExchangeReply> done) {
-    auto turn = [this, caller, request = std::make_shared<ExchangeRequest>(std::move(request)), done] {
+    Done<ExchangeReply> owed = answered_once<ExchangeReply>(std::move(done));
+    auto turn = [this, caller, request = std::make_shared<ExchangeRequest>(std::move(request)), owed] {
         auto found = authenticate(caller);
         if (auto* const refusal = std::get_if<Refusal>(&found)) {
-            done(std::move(*refusal));
+            owed(std::move(*refusal));
             return;
         }
-        desk_.exchange(*std::get<LiveComputer*>(found), caller.peer, std::move(*request), done);
+        desk_.exchange(*std::get<LiveComputer*>(found), caller.peer, std::move(*request), owed);
     };
-    if (!exchange_turns_.enter(sha256(caller.credential), std::move(turn)))
-        done(refuse(503, "busy",
-                    fmt::format("expected at most {} exchanges of one computer at once, found another; wait "
-                                "for the answers",
-                                ExchangeTurns::most_at_once),
-                    1'000));
+    switch (exchange_turns_.enter(sha256(caller.credential), std::move(turn))) {
+        case ExchangeTurns::Entry::taken:
+            break;
+        case ExchangeTurns::Entry::too_many_of_one:
+            owed(refuse(503, "busy",
+                        fmt::format("expected at most {} exchanges of one computer at once, found another; "
+                                    "wait for the answers",
+                                    ExchangeTurns::most_at_once),
+                        1'000));
+            break;
+        case ExchangeTurns::Entry::too_many:
+            owed(too_busy());
+            break;
+    }
 }
 
 void LabNode::open_blob(const Caller& caller, const Digest& digest, Done<std::shared_ptr<BlobSource>> done) {
-    thread_.post([this, caller, digest, done = std::move(done)] {
-        auto found = authenticate(caller);
-        if (auto* const refusal = std::get_if<Refusal>(&found)) return done(std::move(*refusal));
-        auto place = desk_.find_blob(*std::get<LiveComputer*>(found), digest);
-        if (!place)
-            return done(
-                refuse(404, "blob",
-                       "expected an input of an open assignment of this computer, found another digest"));
-        done(std::shared_ptr<BlobSource>(std::make_shared<SliceSource>(*std::move(place))));
-    });
+    using Reply = std::shared_ptr<BlobSource>;
+    answer_member<Reply>(
+        caller, std::move(done), [this, digest](const LiveComputer& computer, const Done<Reply>& owed) {
+            auto place = desk_.find_blob(computer, digest);
+            if (!place)
+                return owed(
+                    refuse(404, "blob",
+                           "expected an input of an open assignment of this computer, found another digest"));
+            owed(Reply(std::make_shared<SliceSource>(*std::move(place))));
+        });
 }
 
 void LabNode::open_upload(const Caller& caller, const Digest& digest, Done<std::shared_ptr<BlobSink>> done) {
-    thread_.post([this, caller, digest, done = std::move(done)] {
-        auto found = authenticate(caller);
-        if (auto* const refusal = std::get_if<Refusal>(&found)) return done(std::move(*refusal));
-        const LiveComputer& computer = *std::get<LiveComputer*>(found);
-        const auto place = desk_.find_upload(computer, digest);
-        if (!place)
-            return done(
-                refuse(404, "blob", "expected a digest that this computer committed to, found another"));
-        if (place->complete)
-            return done(refuse(409, "complete",
-                               "expected an upload that is still needed, found one that is complete"));
-        if (!place->asked)
-            return done(refuse(403, "unasked",
-                               "expected to be asked before numbers are sent; wait for the lab to ask"));
-        auto upload = uploads_.open(computer.record.id, digest, *place, environment_.now_ms());
-        if (!upload)
-            return done(refuse(503, "busy",
-                               "the lab node has too many uploads at hand; try again in a moment", 1'000));
-        done(std::shared_ptr<BlobSink>(std::move(upload)));
-    });
+    using Reply = std::shared_ptr<BlobSink>;
+    answer_member<Reply>(
+        caller, std::move(done), [this, digest](const LiveComputer& computer, const Done<Reply>& owed) {
+            const auto place = desk_.find_upload(computer, digest);
+            if (!place)
+                return owed(
+                    refuse(404, "blob", "expected a digest that this computer committed to, found another"));
+            if (place->complete)
+                return owed(refuse(409, "complete",
+                                   "expected an upload that is still needed, found one that is complete"));
+            if (!place->asked)
+                return owed(refuse(403, "unasked",
+                                   "expected to be asked before numbers are sent; wait for the lab to ask"));
+            auto upload = uploads_.open(computer.record.id, digest, *place, environment_.now_ms());
+            if (!upload)
+                return owed(refuse(
+                    503, "busy", "the lab node has too many uploads at hand; try again in a moment", 1'000));
+            owed(Reply(std::move(upload)));
+        });
 }
 
 void LabNode::finish_upload(const Caller& caller, const Digest& digest, std::shared_ptr<BlobSink> sink,
                             Done<Nothing> done) {
-    thread_.post([this, caller, digest, sink = std::move(sink), done = std::move(done)] {
-        auto found = authenticate(caller);
-        if (auto* const refusal = std::get_if<Refusal>(&found)) return done(std::move(*refusal));
-        const LiveComputer& computer = *std::get<LiveComputer*>(found);
-        auto& upload = static_cast<Upload&>(*sink);
-        std::optional<ArrivedOutput> output = upload.take();
-        if (!output)
-            return done(refuse(409, "leaf",
-                               "expected an upload under way, found one that is over; ask how far it is"));
-        uploads_.close(computer.record.id, digest);
-        const std::string reason = desk_.take_upload(computer, upload.place(), *std::move(output));
-        if (!reason.empty()) return done(refuse(409, "complete", reason));
-        done(Nothing{});
-    });
+    answer_member<Nothing>(
+        caller, std::move(done),
+        [this, digest, sink = std::move(sink)](const LiveComputer& computer, const Done<Nothing>& owed) {
+            auto& upload = static_cast<Upload&>(*sink);
+            std::optional<ArrivedOutput> output = upload.take();
+            if (!output)
+                return owed(refuse(
+                    409, "leaf", "expected an upload under way, found one that is over; ask how far it is"));
+            uploads_.close(computer.record.id, digest);
+            const std::string reason = desk_.take_upload(computer, upload.place(), *std::move(output));
+            if (!reason.empty()) return owed(refuse(409, "complete", reason));
+            owed(Nothing{});
+        });
 }
 
 }  // namespace goblin::lab

@@ -31,7 +31,7 @@ class LabNode final : public ContributorDoor {
   public:
     // Opens the lab and takes up the jobs that were running. Throws when the lab can't be opened.
     LabNode(LabDirectory& directory, const LabCertificate& certificate, NodeSettings settings);
-    ~LabNode() override;
+    ~LabNode() override = default;
     // Answers everybody who waits; nothing is handed out any more.
     void stop();
 
@@ -85,6 +85,12 @@ class LabNode final : public ContributorDoor {
         return {settings_of_lab_, certificate_, environment_, contributors_, book_,
                 board_,           desk_,        store_,       port_};
     }
+    // A turn that owes an answer: 503 when too many wait, 500 when it throws.
+    template <typename Reply, typename Turn>
+    void answer(Done<Reply> done, Turn turn);
+    // The same for a computer of this lab that may work.
+    template <typename Reply, typename Turn>
+    void answer_member(const Caller& caller, Done<Reply> done, Turn turn);
     void take_up_jobs();
     void take_up(JobRecord job);
     void tick();
@@ -110,6 +116,11 @@ class LabNode final : public ContributorDoor {
     std::atomic<uint16_t> port_{0};
     uint64_t last_disk_look_ms_ = 0;
     bool news_ = false;
+    // Last, so that it goes first, also when the constructor throws: no turn may find a part gone.
+    struct StopFirst {
+        LabNode& node;
+        ~StopFirst() { node.stop(); }
+    } stop_first_{*this};
 };
 
 }  // namespace goblin::lab

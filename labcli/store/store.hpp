@@ -51,6 +51,9 @@ class Store final : public Journal {
 
     // The changes of one turn are kept together.
     void end_turn();
+    // Forgets what the turn at hand has changed; whether that was anything. Who waits for its commit is let
+    // go without having been called.
+    bool drop_turn();
 
     void invitation(const Invitation& invitation) override;
     void volunteer(const Volunteer& volunteer) override;

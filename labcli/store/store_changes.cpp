@@ -1,6 +1,7 @@
 // Keeps what changes: the Journal's side of the store.
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "labcli/store/store.hpp"
 
@@ -53,6 +54,13 @@ void Store::end_turn() {
             for (const AssignmentNumber number : ended) ending_.erase(number);
         });
     turn_ = {};
+}
+
+bool Store::drop_turn() {
+    const Turn dropped = std::exchange(turn_, {});
+    const std::lock_guard lock(ending_mutex_);
+    for (const AssignmentNumber number : dropped.ended) ending_.erase(number);
+    return !dropped.changes.empty() || !dropped.volunteers.empty() || !dropped.files.empty();
 }
 
 void Store::invitation(const Invitation& invitation) {
