@@ -46,38 +46,7 @@ inline std::string_view name_of(DType dtype) {
 std::optional<DType> dtype_from_code(uint64_t code);
 std::optional<DType> dtype_from_name(std::string_view name);
 
-// The C++ type that holds one element in memory.
-template <DType dtype>
-struct ElementOf;
-template <>
-struct ElementOf<DType::f32> {
-    using type = float;
-};
-template <>
-struct ElementOf<DType::f64> {
-    using type = double;
-};
-template <>
-struct ElementOf<DType::i32> {
-    using type = int32_t;
-};
-template <>
-struct ElementOf<DType::i64> {
-    using type = int64_t;
-};
-template <>
-struct ElementOf<DType::i8> {
-    using type = int8_t;
-};
-template <>
-struct ElementOf<DType::u8> {
-    using type = uint8_t;
-};
-template <>
-struct ElementOf<DType::boolean> {
-    using type = uint8_t;
-};
-
+// By the C++ type that holds one element in memory.
 template <typename T>
 constexpr DType dtype_of() {
     if constexpr (std::is_same_v<T, float>)

@@ -10,8 +10,8 @@
 #include "labcli/commands/commands.hpp"
 #include "labcli/commands/usage.hpp"
 #include "labcli/node/admin_verbs.hpp"
-#include "labcli/node/work_pool.hpp"
 #include "labcli/service/https_service.hpp"
+#include "labcli/threads/work_pool.hpp"
 
 namespace goblin::lab {
 
@@ -33,6 +33,9 @@ HostPort parse_listen(const std::string& text) {
     place.host = "*";
     return place;
 }
+
+// Commands in the hands of people and scripts, those that were interrupted included.
+constexpr size_t most_commands_waiting = 256;
 
 constexpr std::string_view level_names[] = {"debug", "info", "warning", "error"};
 
@@ -92,12 +95,15 @@ void serve(const Session& session, const std::string& listen, LogLevel lowest_le
     settings.log = sink;
     HttpsService service(certificate, node, settings);
     node.set_port(service.port());
-    WorkPool administration(2);
+    WorkPool administration(2, most_commands_waiting);
     AdminServer admin(
         directory.admin_socket(),
         [&](std::shared_ptr<AdminRequest> request) {
-            administration.post(
-                [&node, request = std::move(request)](unsigned) { answer_admin(node, *request); });
+            if (!administration.offer([&node, request] { answer_admin(node, *request); }))
+                request->fail(Error(ErrorKind::failed,
+                                    "expected at most {} commands waiting for the lab node, found more; try "
+                                    "again in a moment",
+                                    most_commands_waiting));
         },
         sink);
     session.print(

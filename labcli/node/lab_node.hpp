@@ -49,11 +49,9 @@ class LabNode final : public ContributorDoor {
     // For the administration, see admin_verbs.hpp. Runs `turn` on the lab's thread and waits until what it
     // changed is on disk; throws what it throws.
     struct Parts {
-        const LabSettings& lab;
         const LabCertificate& certificate;
         const Environment& environment;
         Contributors& contributors;
-        AssignmentBook& book;
         JobBoard& board;
         ExchangeDesk& desk;
         Store& store;
@@ -81,10 +79,7 @@ class LabNode final : public ContributorDoor {
     void set_port(uint16_t port) { port_ = port; }
 
   private:
-    Parts parts() {
-        return {settings_of_lab_, certificate_, environment_, contributors_, book_,
-                board_,           desk_,        store_,       port_};
-    }
+    Parts parts() { return {certificate_, environment_, contributors_, board_, desk_, store_, port_}; }
     // A turn that owes an answer: 503 when too many wait, 500 when it throws.
     template <typename Reply, typename Turn>
     void answer(Done<Reply> done, Turn turn);

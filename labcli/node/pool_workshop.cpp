@@ -45,7 +45,7 @@ PreparedTask PoolWorkshop::prepare_one(const std::shared_ptr<const Plan>& plan, 
 
 void PoolWorkshop::prepare(std::shared_ptr<Plan> plan, JobId, std::vector<TaskNumber> tasks,
                            std::function<void(PrepareAnswer)> done) {
-    reading_.post([this, plan = std::move(plan), tasks = std::move(tasks), done = std::move(done)](unsigned) {
+    reading_.post([this, plan = std::move(plan), tasks = std::move(tasks), done = std::move(done)] {
         auto answer = std::make_shared<PrepareAnswer>();
         try {
             plan->check_inputs();
@@ -60,7 +60,7 @@ void PoolWorkshop::prepare(std::shared_ptr<Plan> plan, JobId, std::vector<TaskNu
 void PoolWorkshop::verify(std::vector<VerifyRequest> requests,
                           std::function<void(std::vector<VerifyAnswer>)> done) {
     verifying_.post([this, requests = std::make_shared<std::vector<VerifyRequest>>(std::move(requests)),
-                     done = std::move(done)](unsigned) {
+                     done = std::move(done)] {
         auto answers = std::make_shared<std::vector<VerifyAnswer>>();
         for (const VerifyRequest& request : *requests) answers->push_back(verifier_.verify(request));
         requests->clear();  // the numbers' memory goes back here, not on the lab's thread
@@ -70,14 +70,14 @@ void PoolWorkshop::verify(std::vector<VerifyRequest> requests,
 
 void PoolWorkshop::compute(std::shared_ptr<Plan> plan, JobId job, TaskNumber task,
                            std::function<void(VerifyAnswer)> done) {
-    verifying_.post([this, plan = std::move(plan), job, task, done = std::move(done)](unsigned) {
+    verifying_.post([this, plan = std::move(plan), job, task, done = std::move(done)] {
         auto answer = std::make_shared<VerifyAnswer>(verifier_.compute(*plan, job, task));
         lab_.post([answer, done] { done(std::move(*answer)); });
     });
 }
 
 void PoolWorkshop::finish(std::shared_ptr<Plan> plan, std::function<void(std::string)> done) {
-    reading_.post([this, plan = std::move(plan), done = std::move(done)](unsigned) {
+    reading_.post([this, plan = std::move(plan), done = std::move(done)] {
         std::string error;
         try {
             plan->finish();
@@ -89,7 +89,7 @@ void PoolWorkshop::finish(std::shared_ptr<Plan> plan, std::function<void(std::st
 }
 
 void PoolWorkshop::discard(std::shared_ptr<Plan> plan) {
-    reading_.post([plan = std::move(plan)](unsigned) {
+    reading_.post([plan = std::move(plan)] {
         try {
             plan->discard();
         } catch (const std::exception&) {

@@ -7,8 +7,8 @@
 
 #include "labcli/node/lab_thread.hpp"
 #include "labcli/node/slice_digests.hpp"
-#include "labcli/node/work_pool.hpp"
 #include "labcli/schedule/workshop.hpp"
+#include "labcli/threads/work_pool.hpp"
 #include "labcli/verify/verifier.hpp"
 
 namespace goblin::lab {
@@ -33,8 +33,11 @@ class PoolWorkshop final : public Workshop {
     SliceDigests digests_;
     // Checks are parallel inside, so one thread runs them; another reads, hashes and renames meanwhile.
     Verifier verifier_;
-    WorkPool verifying_{1};
-    WorkPool reading_{1};
+    // What waits is bounded where it is given out: a task has one check at a time, a job one preparation and
+    // one end. More than this is none of their doing.
+    static constexpr size_t most_waiting = size_t{1} << 20;
+    WorkPool verifying_{1, most_waiting};
+    WorkPool reading_{1, most_waiting};
 };
 
 }  // namespace goblin::lab

@@ -8,8 +8,8 @@
 #include <memory>
 #include <utility>
 
-#include "labcli/service/blob_threads.hpp"
 #include "labcli/service/http_stream.hpp"
+#include "labcli/threads/work_pool.hpp"
 
 namespace goblin::lab {
 
@@ -18,18 +18,23 @@ struct BlobJobOutcome {
 };
 using BlobJob = Pending<BlobJobOutcome>;
 
+// Refused while too many wait: those of requests that are gone, too.
 template <typename State, typename Work>
-BlobJob start_blob_job(BlobThreads& threads, HttpStream& stream, std::shared_ptr<State> state, Work work) {
+BlobJob start_blob_job(WorkPool& threads, HttpStream& stream, std::shared_ptr<State> state, Work work) {
     auto job = stream.pending<BlobJobOutcome>();
-    threads.run([state = std::move(state), receiver = job.receiver(), work = std::move(work)] {
-        BlobJobOutcome outcome;
-        try {
-            work(*state);
-        } catch (...) {
-            outcome.error = std::current_exception();
-        }
-        receiver(std::move(outcome));
-    });
+    const bool taken =
+        threads.offer([state = std::move(state), receiver = job.receiver(), work = std::move(work)] {
+            BlobJobOutcome outcome;
+            try {
+                work(*state);
+            } catch (...) {
+                outcome.error = std::current_exception();
+            }
+            receiver(std::move(outcome));
+        });
+    if (!taken)
+        throw refused(503, "busy", "expected a free blob thread, found too many requests; try again later",
+                      1'000);
     return job;
 }
 

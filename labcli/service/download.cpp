@@ -46,7 +46,7 @@ asio::awaitable<std::shared_ptr<Download>> open_download(RequestAtHand& request,
 asio::awaitable<void> send_leaves(RequestAtHand& request, std::shared_ptr<Download> download,
                                   uint64_t first) {
     HttpStream& stream = request.stream;
-    BlobThreads& threads = request.parts.blob_threads;
+    WorkPool& threads = request.parts.blob_threads;
     const uint64_t leaves = leaf_count(download->size_bytes);
     const auto read = [&](uint64_t index) {
         return start_blob_job(threads, stream, download,

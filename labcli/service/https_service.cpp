@@ -124,7 +124,7 @@ class HttpsService::State {
           log_(settings.log),
           tls_(certificate),
           admission_(limits_),
-          blob_threads_(std::max<uint64_t>(1, settings.blob_threads)),
+          blob_threads_(std::max<uint64_t>(1, settings.blob_threads), limits_.blob_jobs),
           parts_{door, limits_, admission_, blob_threads_, upload_turns_, log_} {
         for (uint64_t i = 0; i < std::max<uint64_t>(1, settings.io_threads); ++i)
             threads_.push_back(std::make_unique<IoThread>(look_interval, log_));
@@ -220,7 +220,7 @@ class HttpsService::State {
     Admission admission_;
     UploadTurns upload_turns_;
     std::vector<std::unique_ptr<IoThread>> threads_;
-    BlobThreads blob_threads_;
+    WorkPool blob_threads_;  // they read and write what travels
     ServiceParts parts_;
     std::unique_ptr<tcp::acceptor> acceptor_;
     std::unique_ptr<asio::steady_timer> retry_;

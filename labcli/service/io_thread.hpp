@@ -73,7 +73,6 @@ class IoThread {
     void remove(Watched& connection);
     // Makes room for others.
     void end_longest_idle();
-    bool stopping() const { return stopping_; }
 
   private:
     void run();

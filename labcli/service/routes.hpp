@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "labcli/log/log_sink.hpp"
-#include "labcli/service/blob_threads.hpp"
 #include "labcli/service/contributor_door.hpp"
 #include "labcli/service/http_stream.hpp"
 #include "labcli/service/upload_turns.hpp"
+#include "labcli/threads/work_pool.hpp"
 
 namespace goblin::lab {
 
@@ -17,7 +17,7 @@ struct ServiceParts {
     ContributorDoor& door;
     const ServiceLimits& limits;
     Admission& admission;
-    BlobThreads& blob_threads;
+    WorkPool& blob_threads;
     UploadTurns& upload_turns;
     LogSink log;
 };

@@ -32,6 +32,8 @@ struct ServiceLimits {
     uint64_t buffered_bytes = uint64_t{128} << 20;
     // Blob transfers at a time, each with two leaves in memory; one address may take a quarter.
     uint64_t transfers = 64;
+    // Reads and writes that wait for a disk.
+    uint64_t blob_jobs = 1'024;
 };
 
 }  // namespace goblin::lab

@@ -84,11 +84,6 @@ Statement& Statement::bind(std::span<const uint8_t> blob) {
     return *this;
 }
 
-Statement& Statement::bind_null() {
-    expect(sqlite3_bind_null(prepared_, ++bound_));
-    return *this;
-}
-
 bool Statement::step() {
     assert(bound_ == sqlite3_bind_parameter_count(prepared_));
     const int code = sqlite3_step(prepared_);
@@ -143,8 +138,7 @@ int Database::wait_for_lock(void* database, int tries) {
     return 1;
 }
 
-Database::Database(const std::filesystem::path& path, Waiting waiting)
-    : path_(path), waiting_(std::move(waiting)) {
+Database::Database(const std::filesystem::path& path, Waiting waiting) : waiting_(std::move(waiting)) {
     sqlite3* opened = nullptr;
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     const int code = sqlite3_open_v2(path.c_str(), &opened, flags, nullptr);
@@ -179,10 +173,6 @@ Statement Database::statement(const char* sql) {
 void Database::execute(const char* sql) {
     const int code = sqlite3_exec(connection_.get(), sql, nullptr, nullptr, nullptr);
     if (code != SQLITE_OK) refuse(connection_.get(), code);
-}
-
-int64_t Database::last_row_id() const {
-    return sqlite3_last_insert_rowid(connection_.get());
 }
 
 Transaction::Transaction(Database& database) : database_(database) {

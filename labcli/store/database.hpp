@@ -32,7 +32,6 @@ class Statement {
     Statement& bind(double value);
     Statement& bind(std::string_view text);
     Statement& bind(std::span<const uint8_t> blob);
-    Statement& bind_null();
 
     // True while there is a row. Throws ErrorKind::io with SQLite's reason.
     bool step();
@@ -69,7 +68,6 @@ class Database {
     // Prepared once, then reused.
     Statement statement(const char* sql);
     void execute(const char* sql);
-    int64_t last_row_id() const;
 
   private:
     struct Close {
@@ -77,7 +75,6 @@ class Database {
     };
     static int wait_for_lock(void* database, int tries);
 
-    std::filesystem::path path_;
     Waiting waiting_;
     std::chrono::steady_clock::time_point waiting_since_;
     bool told_of_waiting_ = false;

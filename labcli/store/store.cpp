@@ -58,8 +58,7 @@ std::vector<Record> all_of(Statement query, Read read) {
 
 Store::Store(const std::filesystem::path& path, std::function<void(const std::string&)> fatal,
              Database::Waiting waiting)
-    : path_(path),
-      read_database_(path, waiting),
+    : read_database_(path, waiting),
       write_database_(path, waiting),
       writer_(write_database_, std::move(fatal)) {
     migrate(read_database_);

@@ -77,7 +77,6 @@ class Store final : public Journal {
         std::vector<AssignmentNumber> ended;
     };
 
-    std::filesystem::path path_;
     Database read_database_;  // the scheduling thread's own connection
     Database write_database_;
     Turn turn_;

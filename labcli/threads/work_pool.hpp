@@ -1,4 +1,4 @@
-// WorkPool: threads that do the lab node's slow work, in the order it came.
+// WorkPool: threads that do slow work, in the order it came, so that those who answer never wait for a disk.
 #pragma once
 
 #include <condition_variable>
@@ -12,20 +12,25 @@ namespace goblin::lab {
 
 class WorkPool {
   public:
-    // Work may not throw. The number of a thread, below `threads`, is given to the work it runs.
-    using Work = std::function<void(unsigned thread)>;
+    // May not throw.
+    using Work = std::function<void()>;
 
-    explicit WorkPool(unsigned threads);
+    // At most `most_waiting` wait for a thread.
+    WorkPool(size_t threads, size_t most_waiting);
     // Drops what hasn't begun and waits for what has.
     ~WorkPool();
     WorkPool(const WorkPool&) = delete;
     WorkPool& operator=(const WorkPool&) = delete;
 
+    // From any thread. For work that others ask for: false, and it is dropped, when too much waits.
+    bool offer(Work work);
+    // For work whose amount is bounded by those who give it out.
     void post(Work work);
 
   private:
-    void run(unsigned thread);
+    void run();
 
+    const size_t most_waiting_;
     std::mutex mutex_;
     std::condition_variable arrived_;
     std::deque<Work> queue_;
