@@ -122,7 +122,17 @@ void Database::Close::operator()(sqlite3* connection) const {
     sqlite3_close(connection);
 }
 
-int Database::wait_for_lock(void* database, int tries) {
+// SQLite, which calls the one that calls this, knows no exceptions.
+void Database::tell_of_waiting() noexcept {
+    if (std::exchange(told_of_waiting_, true) || !waiting_) return;
+    try {
+        waiting_("another program holds the lab's database locked; the lab waits for it, a minute at most");
+    } catch (const std::exception&) {
+        // The wait is no different for not being told of.
+    }
+}
+
+int Database::wait_for_lock(void* database, int tries) noexcept {
     auto& self = *static_cast<Database*>(database);
     const auto now = std::chrono::steady_clock::now();
     if (tries == 0) {
@@ -131,9 +141,7 @@ int Database::wait_for_lock(void* database, int tries) {
     }
     const auto waited = now - self.waiting_since_;
     if (waited >= longest_lock_wait) return 0;
-    if (waited >= told_lock_wait && !std::exchange(self.told_of_waiting_, true) && self.waiting_)
-        self.waiting_(
-            "another program holds the lab's database locked; the lab waits for it, a minute at most");
+    if (waited >= told_lock_wait) self.tell_of_waiting();
     std::this_thread::sleep_for(lock_interval);
     return 1;
 }

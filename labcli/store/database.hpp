@@ -55,7 +55,8 @@ class Statement {
 
 class Database {
   public:
-    // Told once for each wait that takes more than a moment, on the thread that waits.
+    // Told once for each wait that takes more than a moment, on the thread that waits. What it throws is
+    // ignored: the wait goes on.
     using Waiting = std::function<void(const std::string& reason)>;
 
     // Opens or creates the file, in WAL mode with synchronous FULL. Waits up to a minute for a program that
@@ -73,7 +74,8 @@ class Database {
     struct Close {
         void operator()(sqlite3* connection) const;
     };
-    static int wait_for_lock(void* database, int tries);
+    static int wait_for_lock(void* database, int tries) noexcept;
+    void tell_of_waiting() noexcept;
 
     Waiting waiting_;
     std::chrono::steady_clock::time_point waiting_since_;

@@ -59,29 +59,40 @@ void Writer::run() {
             queue_.erase(queue_.begin(), queue_.begin() + count);
         }
         taken_.notify_all();
-        if (!failed) failed = !commit(group);
+        if (!failed) failed = !keep(group);
     }
 }
 
-bool Writer::commit(std::deque<Item>& group) {
-    try {
-        std::set<std::shared_ptr<Syncable>> files;
-        for (const Item& item : group)
-            if (item.file) files.insert(item.file);
-        for (const auto& file : files) file->sync();
-        if (std::any_of(group.begin(), group.end(), [](const Item& item) { return bool(item.change); })) {
-            Transaction transaction(database_);
-            for (Item& item : group)
-                if (item.change) item.change(database_);
-            transaction.commit();
-        }
-    } catch (const std::exception& error) {
-        fatal_(error.what());
-        return false;
-    }
+void Writer::commit(std::deque<Item>& group) {
+    std::set<std::shared_ptr<Syncable>> files;
+    for (const Item& item : group)
+        if (item.file) files.insert(item.file);
+    for (const auto& file : files) file->sync();
+    if (std::none_of(group.begin(), group.end(), [](const Item& item) { return bool(item.change); })) return;
+    Transaction transaction(database_);
+    for (Item& item : group)
+        if (item.change) item.change(database_);
+    transaction.commit();
+}
+
+void Writer::acknowledge(std::deque<Item>& group) {
     for (Item& item : group)
         if (item.done) item.done();
-    return true;
+}
+
+bool Writer::keep(std::deque<Item>& group) noexcept {
+    try {
+        commit(group);
+        acknowledge(group);
+        return true;
+    } catch (const std::exception& error) {
+        try {
+            fatal_(error.what());
+        } catch (const std::exception&) {
+            // Nobody is left to be told.
+        }
+    }
+    return false;
 }
 
 }  // namespace goblin::lab

@@ -19,8 +19,8 @@ namespace goblin::lab {
 class Writer {
   public:
     using Change = std::function<void(Database&)>;
-    // `fatal` is called once, on the writer's thread, when a group could not be committed: nothing of that
-    // group or after it was acknowledged, and nothing more will be.
+    // `fatal` is called once, on the writer's thread, when a group could not be committed or acknowledged:
+    // nothing more will be. What it throws is ignored.
     Writer(Database& database, std::function<void(const std::string& reason)> fatal);
     // Commits what is queued, then stops.
     ~Writer();
@@ -42,7 +42,11 @@ class Writer {
     };
     void enqueue(Item item);
     void run();
-    bool commit(std::deque<Item>& group);
+    // These throw what went wrong.
+    void commit(std::deque<Item>& group);
+    void acknowledge(std::deque<Item>& group);
+    // False, and `fatal` was told, when one of them did.
+    bool keep(std::deque<Item>& group) noexcept;
 
     Database& database_;
     std::function<void(const std::string&)> fatal_;

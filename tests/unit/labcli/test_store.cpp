@@ -3,6 +3,8 @@
 #include <QTest>
 
 #include <future>
+#include <stdexcept>
+#include <thread>
 
 #include "labcli/store/store.hpp"
 #include "tests/support/error_of.hpp"
@@ -100,6 +102,40 @@ class TestStore : public QObject {
         QCOMPARE(lines.size(), size_t{1});
         QVERIFY(lines[0].text.find("job 1, task 30: disagreed: element 3") != std::string::npos);
         QVERIFY(store.disagreements(8, 10).empty());
+    }
+
+    void an_acknowledgement_that_throws_ends_the_lab_and_not_the_process() {
+        std::promise<std::string> fatal;
+        {
+            Store store(database(), [&](const std::string& reason) {
+                fatal.set_value(reason);
+                throw std::runtime_error("nobody listens");
+            });
+            std::atomic<bool> acknowledged = false;
+            store.job(a_job(1));
+            store.after_commit([] { throw std::runtime_error("a full mailbox"); });
+            store.after_commit([&] { acknowledged = true; });
+            store.end_turn();
+            QCOMPARE(fatal.get_future().get(), std::string("a full mailbox"));
+            QVERIFY(!acknowledged);
+        }
+        QCOMPARE(open().jobs().size(), size_t{1});
+    }
+
+    void a_wait_for_a_locked_database_goes_on_though_telling_of_it_throws() {
+        { Store store = open(); }
+        Database other(database());
+        std::promise<void> told;
+        std::thread holds([&, locked = std::make_unique<Transaction>(other)]() mutable {
+            told.get_future().wait();
+            locked.reset();
+        });
+        Database waits(database(), [&](const std::string&) {
+            told.set_value();
+            throw std::runtime_error("nobody listens");
+        });
+        waits.execute("DELETE FROM event");
+        holds.join();
     }
 
     void a_turn_is_kept_whole_or_not_at_all() {
