@@ -115,6 +115,32 @@ json status_of(LabNode::Parts& parts, Job& job) {
     return status;
 }
 
+// The one that nobody will fill.
+void discard_output(Plan& plan) {
+    try {
+        plan.discard();
+    } catch (const std::exception&) {
+        // What couldn't be removed is named .partial-… beside the target; nothing depends on it.
+    }
+}
+
+// Keeps the record; from then on the lab node has the job.
+JobId add_job(LabNode& node, const Submission& submission, const std::shared_ptr<Plan>& plan) {
+    return node.administer([&](LabNode::Parts parts) {
+        JobRecord record;
+        record.id = parts.board.next_id();
+        record.kind = submission.kind.name;
+        record.specification = submission.specification.dump();
+        record.choice = submission.choice;
+        record.tasks = submission.summary.tasks;
+        record.created_at_ms = parts.environment.wall_ms();
+        const JobId id = record.id;
+        parts.store.event(id, "submitted: " + submission.summary.text);
+        parts.board.add(std::move(record), plan, {});
+        return id;
+    });
+}
+
 }  // namespace
 
 json job_plan(LabNode& node, const json& arguments) {
@@ -128,19 +154,12 @@ json job_submit(LabNode& node, const json& arguments) {
                     submission.summary.tasks);
     std::shared_ptr<Plan> plan = submission.kind.open(submission.specification, true);
     json answer = json_of(submission);
-    answer["id"] = node.administer([&](LabNode::Parts parts) {
-        JobRecord record;
-        record.id = parts.board.next_id();
-        record.kind = submission.kind.name;
-        record.specification = submission.specification.dump();
-        record.choice = submission.choice;
-        record.tasks = submission.summary.tasks;
-        record.created_at_ms = parts.environment.wall_ms();
-        const JobId id = record.id;
-        parts.store.event(id, "submitted: " + submission.summary.text);
-        parts.board.add(std::move(record), plan, {});
-        return id;
-    });
+    try {
+        answer["id"] = add_job(node, submission, plan);
+    } catch (const std::exception&) {
+        discard_output(*plan);
+        throw;
+    }
     return answer;
 }
 

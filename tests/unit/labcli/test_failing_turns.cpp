@@ -8,9 +8,12 @@
 #include "core/work/identity.hpp"
 #include "labcli/node/job_verbs.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/product_files.hpp"
 #include "tests/unit/labcli/real_lab.hpp"
 
 namespace goblin::lab {
+
+using nlohmann::json;
 
 namespace {
 
@@ -120,6 +123,21 @@ class TestFailingTurns : public QObject {
         VERIFY_REFUSED(job_status(node, {{"id", 7}}), "expected a job of this lab");
         QCOMPARE(job_list(node, {}).size(), size_t{0});
         QCOMPARE(lab_->fatal(), std::string());
+    }
+
+    void a_job_that_can_not_be_kept_leaves_no_output_behind() {
+        const test::TemporaryFolder folder;
+        const test::ProductFiles files(folder.path(), "p", test::random_matrix(DType::i32, 8, 4, 1),
+                                       test::random_matrix(DType::i32, 4, 8, 2));
+        LabNode& node = lab_->start();
+        Database(lab_->database()).execute("ALTER TABLE job RENAME TO gone");
+        const json submission = {
+            {"kind", "product"},
+            {"arguments",
+             {{"a", files.a().string()}, {"b", files.b().string()}, {"output", files.output().string()}}}};
+        VERIFY_REFUSED(job_submit(node, submission), "expected the lab's database to keep the change");
+        QVERIFY(!files.partial());
+        QVERIFY(!std::filesystem::exists(files.output()));
     }
 
     void a_lab_that_can_not_start_ends_its_threads() {
