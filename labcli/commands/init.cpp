@@ -5,6 +5,19 @@
 
 namespace goblin::lab {
 
+namespace {
+
+void add_setting(CLI::App& command, const SettingInfo& setting, LabSettings& settings) {
+    const std::string option(setting.option);
+    const std::string what(setting.what);
+    if (const auto* const flag = std::get_if<bool LabSettings::*>(&setting.member))
+        command.add_flag(option, settings.**flag, what);
+    else
+        command.add_option(option, settings.*std::get<std::string LabSettings::*>(setting.member), what);
+}
+
+}  // namespace
+
 void add_init(CLI::App& app, Session& session) {
     struct Options {
         std::string directory;
@@ -16,11 +29,8 @@ void add_init(CLI::App& app, Session& session) {
         "  goblin-lab init\n"
         "  goblin-lab init /srv/lab --name \"Fluid Dynamics, Dhaka\" --contact lab@example.org\n");
     command->add_option("DIR", options->directory, "where (else --dir, GOBLIN_LAB_DIR, ./goblin-lab)");
-    command->add_option("--name", options->settings.name, "what contributors see");
-    command->add_option("--computes", options->settings.computes, "what the lab says it computes");
-    command->add_option("--contact", options->settings.contact, "whom contributors may ask");
-    command->add_flag("--approve", options->settings.approve_by_hand,
-                      "a person approves each new volunteer (goblin-lab node approve)");
+    for (const SettingInfo& setting : all_settings())
+        if (!setting.option.empty()) add_setting(*command, setting, options->settings);
     command->callback([options, &session] {
         if (!options->directory.empty()) session.directory = options->directory;
         const std::filesystem::path path = session.lab_directory();

@@ -13,8 +13,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "core/work/limits.hpp"
-#include "core/work/plain_text.hpp"
 
 namespace goblin::lab {
 
@@ -27,14 +25,6 @@ constexpr const char* settings_file = "settings.json";
 constexpr const char* key_file = "lab.key";
 constexpr const char* certificate_file = "lab.crt";
 constexpr const char* lock_file = "lock";
-
-json json_of(const LabSettings& settings) {
-    return {{"name", settings.name},
-            {"computes", settings.computes},
-            {"contact", settings.contact},
-            {"approve_by_hand", settings.approve_by_hand},
-            {"spread_over_networks", settings.spread_over_networks}};
-}
 
 int open_lock(const fs::path& path) {
     const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -67,31 +57,6 @@ fs::path LabDirectory::choose(const std::string& path) {
     if (!path.empty()) return fs::absolute(path);
     const char* const variable = std::getenv("GOBLIN_LAB_DIR");
     return fs::absolute(variable != nullptr && *variable != '\0' ? variable : "goblin-lab");
-}
-
-void expect_usable(const LabSettings& settings, ErrorKind kind, const std::string& where) {
-    struct Text {
-        const char* name;
-        const std::string& value;
-        size_t shortest;
-        uint64_t most_bytes;
-    };
-    const Text texts[] = {{"name", settings.name, 1, limits::text_bytes},
-                          {"computes", settings.computes, 0, limits::text_bytes},
-                          {"contact", settings.contact, 0, limits::text_bytes}};
-    for (const Text& text : texts) {
-        if (text.value.size() < text.shortest || text.value.size() > text.most_bytes)
-            throw Error(kind, "{}{}: expected {} to {} bytes, found {}; choose another text", where,
-                        text.name, text.shortest, text.most_bytes, text.value.size());
-        if (!is_plain(text.value))
-            throw Error(kind,
-                        "{}{}: expected plain text in UTF-8 without control or invisible characters, "
-                        "found '{}'; choose another text",
-                        where, text.name, plain_text(text.value));
-    }
-    if (printable_name(settings.name) != settings.name)
-        throw Error(kind, "{}name: expected at most {} characters, found more; choose a shorter name", where,
-                    limits::name_characters);
 }
 
 void LabDirectory::create(const fs::path& path, const LabSettings& settings) {
@@ -134,24 +99,7 @@ LabDirectory::LabDirectory(fs::path path) : path_(std::move(path)) {
 
 LabSettings LabDirectory::settings() const {
     std::ifstream file(path_ / settings_file);
-    const json stored = json::parse(file, nullptr, false);
-    if (!stored.is_object())
-        throw Error(ErrorKind::input,
-                    "{}: expected settings as JSON, found something else; mend the file or restore a copy",
-                    (path_ / settings_file).string());
-    LabSettings settings;
-    try {
-        settings.name = stored.value("name", settings.name);
-        settings.computes = stored.value("computes", settings.computes);
-        settings.contact = stored.value("contact", settings.contact);
-        settings.approve_by_hand = stored.value("approve_by_hand", settings.approve_by_hand);
-        settings.spread_over_networks = stored.value("spread_over_networks", settings.spread_over_networks);
-    } catch (const json::exception& error) {
-        throw Error(ErrorKind::input, "{}: expected settings of the right types, found: {}",
-                    (path_ / settings_file).string(), error.what());
-    }
-    expect_usable(settings, ErrorKind::input, (path_ / settings_file).string() + ": ");
-    return settings;
+    return settings_of(json::parse(file, nullptr, false), (path_ / settings_file).string() + ": ");
 }
 
 LabCertificate LabDirectory::certificate() const {

@@ -6,21 +6,10 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "labcli/node/lab_settings.hpp"
 #include "labcli/service/certificate.hpp"
 
 namespace goblin::lab {
-
-// What `init` fixes; a small JSON file that people may edit while the lab node is stopped.
-struct LabSettings {
-    std::string name = "a lab";
-    std::string computes = "matrix products";
-    std::string contact;
-    bool approve_by_hand = false;
-    bool spread_over_networks = true;
-};
-// Throws with the name of the setting that is too long for a message to contributors, or that isn't plain
-// text.
-void expect_usable(const LabSettings& settings, ErrorKind kind, const std::string& where);
 
 class LabDirectory {
   public:
