@@ -73,13 +73,12 @@ void add_node(CLI::App& app, Session& session) {
                 "node." + name,
                 {{"id", options->id}, {"scope", options->computer_only ? "computer" : "volunteer"}});
             session.print(node, text_of(node));
-            if (node.value("was", "") == "banned")
-                session.note("its worker ended when it was banned; its owner must start it again");
+            if (const std::string next = node.value("next", ""); !next.empty()) session.note(next);
         });
         return verb;
     };
     add("show", "tells all about one computer", details_of);
-    add("approve", "lets a volunteer who waits (or was banned) compute", line_of);
+    add("approve", "lets a volunteer who waits (or was banned) compute, with all computers", line_of);
     add("ban", "bans a volunteer with all computers; open tasks go to others", line_of)
         ->add_flag("--computer", options->computer_only, "ban this computer alone");
     add("forget", "removes a computer; it must join again", [](const json& node) {

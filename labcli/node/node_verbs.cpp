@@ -58,6 +58,19 @@ LiveComputer& expect_computer(LabNode::Parts& parts, ComputerId id) {
     return *computer;
 }
 
+// The volunteer with all computers; whether any of them was banned.
+bool approve_all(LabNode::Parts& parts, VolunteerId id) {
+    Volunteer& volunteer = parts.contributors.volunteer(id);
+    bool banned = volunteer.state == MemberState::banned;
+    parts.contributors.set_state(volunteer, MemberState::approved);
+    for (auto& [other, computer] : parts.contributors.computers()) {
+        if (computer.record.volunteer != id) continue;
+        banned |= computer.record.state == MemberState::banned;
+        parts.contributors.set_state(computer, MemberState::approved);
+    }
+    return banned;
+}
+
 }  // namespace
 
 json node_list(LabNode& node, const json&) {
@@ -99,11 +112,11 @@ json node_approve(LabNode& node, const json& arguments) {
     return node.administer([id](LabNode::Parts parts) {
         LiveComputer& computer = expect_computer(parts, id);
         const json before = json_of(parts, computer);
-        parts.contributors.set_state(parts.contributors.volunteer(computer.record.volunteer),
-                                     MemberState::approved);
-        parts.contributors.set_state(computer, MemberState::approved);
+        const bool lifts_ban = approve_all(parts, computer.record.volunteer);
         json approved = json_of(parts, computer);
         approved["was"] = before["membership"];
+        if (lifts_ban)
+            approved["next"] = "its workers ended when they were banned; the volunteer must start them again";
         return approved;
     });
 }
