@@ -1,4 +1,5 @@
-// The operator catalogue: one row per operator, from which names, checks, documentation and tests come.
+// The operator catalogue: one row for each operator. Names and the checks of graphs come from it; a test goes
+// through it and asks the engines and docs/arithmetic.md for each row.
 #pragma once
 
 #include <optional>
@@ -9,10 +10,10 @@
 
 namespace goblin {
 
-// identifier, number of inputs, what it computes
+// identifier, number of inputs, what it computes. Beside a row, operators.cpp has infer_IDENTIFIER and
+// flops_IDENTIFIER.
 #define GOBLIN_OPERATORS(X) \
-    X(matmul, 2,            \
-      "matrix product [M,K] x [K,N] -> [M,N]; i8 and u8 give i32, other types their own (contract, rule 4)")
+    X(matmul, 2, "matrix product [M,K] x [K,N] -> [M,N]; i8 and u8 give i32, other types their own")
 
 enum class Operator : uint16_t {
 #define GOBLIN_OPERATOR_ENUM(name, arity, summary) name,

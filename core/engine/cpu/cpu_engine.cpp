@@ -73,7 +73,7 @@ class HighwayEngine final : public CpuEngine {
     std::optional<std::string> why_not(const Graph& graph) const override {
         const std::vector<TensorSpec> values = check_graph(graph);
         for (const Node& node : graph.nodes)
-            if (auto reason = why_no_product(values[node.inputs[0]].dtype)) return reason;
+            if (auto reason = why_not(node, values)) return reason;
         return std::nullopt;
     }
 
@@ -115,15 +115,29 @@ class HighwayEngine final : public CpuEngine {
     uint64_t graph_workspace_bytes(const Graph& graph) const {
         const std::vector<TensorSpec> values = check_graph(graph);
         uint64_t bytes = 0;
-        for (const Node& node : graph.nodes) {
-            const TensorSpec& a = values[node.inputs[0]];
-            const TensorSpec& b = values[node.inputs[1]];
-            bytes = std::max(
-                bytes,
-                product_memory_bytes(
-                    {.dtype = a.dtype, .rows = a.shape[0], .depth = a.shape[1], .columns = b.shape[1]}));
-        }
+        for (const Node& node : graph.nodes) bytes = std::max(bytes, node_workspace_bytes(node, values));
         return bytes;
+    }
+
+    // ---- one case for each operator: the compiler names what is missing
+    std::optional<std::string> why_not(const Node& node, const std::vector<TensorSpec>& values) const {
+        switch (node.op) {
+            case Operator::matmul:
+                return why_no_product(values[node.inputs[0]].dtype);
+        }
+        return "an operator that this engine doesn't know";
+    }
+
+    uint64_t node_workspace_bytes(const Node& node, const std::vector<TensorSpec>& values) const {
+        switch (node.op) {
+            case Operator::matmul: {
+                const TensorSpec& a = values[node.inputs[0]];
+                const TensorSpec& b = values[node.inputs[1]];
+                return product_memory_bytes(
+                    {.dtype = a.dtype, .rows = a.shape[0], .depth = a.shape[1], .columns = b.shape[1]});
+            }
+        }
+        return 0;
     }
 
     // Gives back what an earlier, larger run left, where it would not fit the limit of this one.
