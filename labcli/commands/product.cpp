@@ -5,6 +5,7 @@
 #include "labcli/commands/commands.hpp"
 #include "labcli/commands/usage.hpp"
 #include "labcli/commands/watch.hpp"
+#include "labcli/jobs/product/product_job.hpp"
 #include "labcli/records/policy.hpp"
 
 namespace goblin::lab {
@@ -28,7 +29,8 @@ std::string plan_text(const json& plan) {
 
 void add_product(CLI::App& app, Session& session) {
     struct Options {
-        std::string a, b, output, verify = "auto", tile, timeout;
+        std::string a, b, output, tile, timeout;
+        std::string verify{name_of(PolicyChoice().policy)};
         uint64_t replicas = default_replicas;
         std::optional<double> max_wrong;
         bool overwrite = false, dry_run = false, detach = false;
@@ -50,8 +52,15 @@ void add_product(CLI::App& app, Session& session) {
         ->add_option("-o,--output", options->output,
                      "where the product goes, .npy; it has that name only when it is complete")
         ->required();
-    command->add_option("--verify", options->verify, "auto, redundant, recompute or product")
-        ->check(one_of({"auto", "redundant", "recompute", "product"}))
+    std::vector<std::string_view> policies;
+    std::string what_policies_do;
+    for (const PolicyInfo& policy : all_policies()) {
+        policies.push_back(policy.name);
+        what_policies_do +=
+            fmt::format("{}{}: {}", policies.size() > 1 ? "\n" : "", policy.name, policy.summary);
+    }
+    command->add_option("--verify", options->verify, what_policies_do)
+        ->check(one_of(policies))
         ->capture_default_str();
     CLI::Option* const replicas =
         command
@@ -72,7 +81,7 @@ void add_product(CLI::App& app, Session& session) {
                       "print the plan: tasks, flops, bytes, memory per task; submit nothing");
     command->add_flag("--detach", options->detach, "submit and return at once");
     command->callback([options, replicas, &session] {
-        if (*replicas && (options->verify == "recompute" || options->verify == "product"))
+        if (*replicas && find_policy(*policy_from_name(options->verify))->replicas == Replicas::one)
             throw Error(
                 ErrorKind::usage,
                 "expected --replicas with --verify redundant or auto, found it with --verify {}, which "
@@ -85,7 +94,7 @@ void add_product(CLI::App& app, Session& session) {
                             plain_text(path));
             return std::filesystem::absolute(path).lexically_normal().string();
         };
-        json arguments = {{"kind", "product"},
+        json arguments = {{"kind", product_kind},
                           {"arguments",
                            {{"a", absolute(options->a)},
                             {"b", absolute(options->b)},

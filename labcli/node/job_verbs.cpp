@@ -25,11 +25,9 @@ struct Submission {
 
 PolicyChoice policy_of(const json& arguments) {
     PolicyChoice choice;
-    const std::string name = arguments.value("verify", "auto");
+    const std::string name = arguments.value("verify", std::string(name_of(PolicyChoice().policy)));
     const std::optional<Policy> policy = policy_from_name(name);
-    if (!policy)
-        throw Error(ErrorKind::usage,
-                    "expected a policy among auto, redundant, recompute and product, found '{}'", name);
+    if (!policy) throw Error(ErrorKind::usage, "expected the policy {}, found '{}'", policy_names(), name);
     choice.policy = *policy;
     choice.replicas = arguments.value("replicas", default_replicas);
     if (choice.replicas < 2 || choice.replicas > largest_replicas)

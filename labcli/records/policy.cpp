@@ -9,17 +9,6 @@ namespace goblin::lab {
 
 namespace {
 
-struct Row {
-    Policy policy;
-    std::string_view name;
-};
-
-constexpr Row rows[] = {
-#define GOBLIN_POLICY_ROW(name, value, summary) Row{Policy::name, #name},
-    GOBLIN_POLICIES(GOBLIN_POLICY_ROW)
-#undef GOBLIN_POLICY_ROW
-};
-
 // Integer products: a wrong row passes a prime of 31 bits with 2^-30 at most, twenty vectors modulo 2^w with
 // 2^-20.
 const double integer_check_escape = std::ldexp(1.0, -20);
@@ -29,6 +18,48 @@ std::string with_separators(uint64_t number) {
     for (size_t place = digits.size(); place > 3; place -= 3) digits.insert(place - 3, ",");
     return digits;
 }
+
+double wrong_recompute(uint64_t, bool) {
+    return 0;
+}
+std::string promise_recompute(uint64_t, bool) {
+    return "every bit is right: each task is computed again by the lab or by a machine that it trusts; what "
+           "such a machine computed itself is taken as it is";
+}
+
+double wrong_product(uint64_t, bool integers) {
+    return integers ? integer_check_escape : 1;  // floats: errors are bounded, bits are not promised
+}
+std::string promise_product(uint64_t, bool integers) {
+    return integers ? fmt::format("every bit is right; a wrong task passes at most {} times",
+                                  rate_text(integer_check_escape))
+                    : "errors are bounded, bits are not promised: see the bound delta in the report";
+}
+
+double wrong_redundant(uint64_t replicas, bool) {
+    return std::pow(assumed_conspiring_share, static_cast<double>(replicas));
+}
+std::string promise_redundant(uint64_t replicas, bool integers) {
+    return fmt::format(
+        "every bit is right unless all {} volunteers of a task conspired; a group that holds a tenth of the "
+        "work succeeds {} times",
+        replicas, rate_text(wrong_redundant(replicas, integers)));
+}
+
+double wrong_automatic(uint64_t replicas, bool integers) {
+    return wrong_redundant(replicas, integers);  // the most that it may become
+}
+std::string promise_automatic(uint64_t, bool) {
+    return "every bit is right; how it is verified is settled when the first task is handed out";
+}
+
+constexpr PolicyInfo table[] = {
+#define GOBLIN_POLICY_ROW(identifier, value, name, replicas, summary)                      \
+    PolicyInfo{Policy::identifier,  name, Replicas::replicas, summary, wrong_##identifier, \
+               promise_##identifier},
+    GOBLIN_POLICIES(GOBLIN_POLICY_ROW)
+#undef GOBLIN_POLICY_ROW
+};
 
 }  // namespace
 
@@ -45,52 +76,44 @@ std::string rate_text(double probability) {
     return "1 in " + with_separators(static_cast<uint64_t>(meant ? round_number : std::floor(tries)));
 }
 
+std::span<const PolicyInfo> all_policies() {
+    return table;
+}
+
+const PolicyInfo* find_policy(Policy policy) {
+    for (const PolicyInfo& row : table)
+        if (row.policy == policy) return &row;
+    return nullptr;
+}
+
 std::string_view name_of(Policy policy) {
-    if (policy == Policy::automatic) return "auto";  // `auto` is a keyword
-    for (const Row& row : rows)
-        if (row.policy == policy) return row.name;
-    return "unknown";
+    const PolicyInfo* const row = find_policy(policy);
+    return row == nullptr ? "unknown" : row->name;
 }
 
 std::optional<Policy> policy_from_name(std::string_view name) {
-    for (const Row& row : rows)
-        if (name_of(row.policy) == name) return row.policy;
+    for (const PolicyInfo& row : table)
+        if (row.name == name) return row.policy;
     return std::nullopt;
 }
 
-double wrong_result_probability(Policy policy, uint64_t replicas, bool integers) {
-    switch (policy) {
-        case Policy::recompute:
-            return 0;
-        case Policy::product:
-            return integers ? integer_check_escape : 1;  // floats: errors are bounded, bits are not promised
-        case Policy::redundant:
-        case Policy::automatic:
-            return std::pow(assumed_conspiring_share, static_cast<double>(replicas));
+std::string policy_names() {
+    std::string names;
+    for (const PolicyInfo& row : table) {
+        if (&row != table) names += &row == std::end(table) - 1 ? " or " : ", ";
+        names += row.name;
     }
-    return 1;
+    return names;
+}
+
+double wrong_result_probability(Policy policy, uint64_t replicas, bool integers) {
+    const PolicyInfo* const row = find_policy(policy);
+    return row == nullptr ? 1 : row->wrong(replicas, integers);
 }
 
 std::string promise_text(Policy policy, uint64_t replicas, bool integers) {
-    switch (policy) {
-        case Policy::recompute:
-            return "every bit is right: each task is computed again by the lab or by a machine that it "
-                   "trusts; "
-                   "what such a machine computed itself is taken as it is";
-        case Policy::product:
-            return integers ? fmt::format("every bit is right; a wrong task passes at most {} times",
-                                          rate_text(integer_check_escape))
-                            : "errors are bounded, bits are not promised: see the bound delta in the report";
-        case Policy::redundant:
-            return fmt::format(
-                "every bit is right unless all {} volunteers of a task conspired; a group that holds a tenth "
-                "of the work "
-                "succeeds {} times",
-                replicas, rate_text(wrong_result_probability(policy, replicas, integers)));
-        case Policy::automatic:
-            break;
-    }
-    return "every bit is right; how it is verified is settled when the first task is handed out";
+    const PolicyInfo* const row = find_policy(policy);
+    return row == nullptr ? "nothing is promised" : row->promise(replicas, integers);
 }
 
 bool keeps_promise(Policy policy, uint64_t replicas, bool integers, double max_wrong) {

@@ -52,7 +52,8 @@ struct Job {
 
     // How many contributors compute each task.
     uint64_t replicas() const {
-        return record.choice.resolved == Policy::redundant ? record.choice.replicas : 1;
+        const PolicyInfo* const policy = find_policy(record.choice.resolved);
+        return policy != nullptr && policy->replicas == Replicas::chosen ? record.choice.replicas : 1;
     }
 };
 

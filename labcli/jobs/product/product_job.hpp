@@ -3,11 +3,14 @@
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <string_view>
 
 #include "labcli/jobs/capacity.hpp"
 #include "labcli/jobs/plan.hpp"
 
 namespace goblin::lab {
+
+inline constexpr std::string_view product_kind = "product";
 
 // Arguments: a, b, output (absolute paths), overwrite (bool), tile ("ROWSxCOLS" or empty: chosen by
 // capacity).

@@ -1,4 +1,5 @@
 // What each verification policy promises, and what --max-wrong refuses.
+#include <QFile>
 #include <QTest>
 
 #include <cmath>
@@ -13,8 +14,12 @@ class TestPolicy : public QObject {
 
   private slots:
     void every_policy_has_a_name_that_leads_back_to_it() {
-        for (const Policy policy : {Policy::automatic, Policy::redundant, Policy::recompute, Policy::product})
-            QVERIFY(policy_from_name(name_of(policy)) == policy);
+        for (const PolicyInfo& row : all_policies()) {
+            QVERIFY(policy_from_name(row.name) == row.policy);
+            QCOMPARE(find_policy(row.policy), &row);
+            QVERIFY(!row.promise(2, true).empty() && row.wrong(2, true) <= row.wrong(2, false));
+        }
+        QCOMPARE(policy_names(), std::string("auto, redundant, recompute or product"));
         QCOMPARE(QString::fromUtf8(name_of(Policy::automatic).data()), QString("auto"));
         QVERIFY(!policy_from_name("automatic"));
         QVERIFY(!policy_from_name(""));
@@ -25,6 +30,23 @@ class TestPolicy : public QObject {
         QCOMPARE(static_cast<int>(Policy::redundant), 1);
         QCOMPARE(static_cast<int>(Policy::recompute), 2);
         QCOMPARE(static_cast<int>(Policy::product), 3);
+    }
+
+    void a_value_of_another_version_promises_nothing() {
+        const auto other = static_cast<Policy>(200);
+        QCOMPARE(QString::fromUtf8(name_of(other).data()), QString("unknown"));
+        QCOMPARE(wrong_result_probability(other, 2, true), 1.0);
+        QCOMPARE(promise_text(other, 2, true), std::string("nothing is promised"));
+    }
+
+    void every_policy_is_documented() {
+        QFile file(GOBLIN_SOURCE_DIR "/docs/protocol.md");
+        QVERIFY2(file.open(QIODevice::ReadOnly), qPrintable(file.errorString()));
+        const QString document = QString::fromUtf8(file.readAll());
+        for (const PolicyInfo& row : all_policies()) {
+            const std::string start = fmt::format("\n| `{}` | {} | ", row.name, row.summary);
+            QVERIFY2(document.contains(QString::fromStdString(start)), start.c_str());
+        }
     }
 
     void agreement_of_m_is_wrong_when_all_m_conspire() {
