@@ -95,7 +95,7 @@ LabNode::LabNode(LabDirectory& directory, const LabCertificate& certificate, Nod
       board_(environment_, contributors_, book_, store_, workshop_, [this] { news_ = true; }),
       dispatcher_({settings_of_lab_.spread_over_networks}, environment_, contributors_, book_, board_),
       desk_(environment_, contributors_, book_, board_, dispatcher_, store_),
-      uploads_(settings_.upload_budget_bytes) {
+      uploads_(settings_.upload_budget_bytes, [this](uint64_t bytes) { board_.make_room(bytes); }) {
     const LastNumbers last = store_.last_numbers();
     contributors_.load(store_.invitations(), store_.volunteers(), store_.computers(), last.computer);
     board_.start_after(last.job);

@@ -87,6 +87,11 @@ void Uploads::make_room(uint64_t size_bytes, uint64_t now_ms) {
                 late.push_back(&entry);
                 possible_bytes += memory_of(entry.upload->place());
             }
+    if (possible_bytes < size_bytes) {
+        const uint64_t free_before = budget_->free_bytes();
+        make_more_room_(size_bytes - possible_bytes);
+        possible_bytes += budget_->free_bytes() - free_before;
+    }
     if (possible_bytes < size_bytes) return;
     const auto rate = [&](const Entry* entry) {
         return static_cast<double>(entry->upload->leaves_held() + 1) /

@@ -61,7 +61,11 @@ class Upload final : public BlobSink {
 // contributor that dawdles takes no memory from others for long.
 class Uploads {
   public:
-    explicit Uploads(uint64_t budget_bytes) : budget_(std::make_shared<UploadBudget>(budget_bytes)) {}
+    // Has numbers that have arrived, and that nobody can use yet, give so much back, or nothing.
+    using MakeRoom = std::function<void(uint64_t size_bytes)>;
+
+    Uploads(uint64_t budget_bytes, MakeRoom make_room)
+        : budget_(std::make_shared<UploadBudget>(budget_bytes)), make_more_room_(std::move(make_room)) {}
 
     // The one begun before, or a new one; null while there is no memory for it.
     std::shared_ptr<Upload> open(ComputerId computer, const Digest& digest,
@@ -79,10 +83,12 @@ class Uploads {
         uint64_t leaves_seen = 0;
     };
     static bool is_late(const Entry& entry, uint64_t now_ms);
-    // Has late uploads give way, the slowest first, if that makes enough room.
+    // Has late uploads give way, the slowest first, and where that isn't enough, numbers that wait,
+    // if they make enough room together.
     void make_room(uint64_t size_bytes, uint64_t now_ms);
 
     std::shared_ptr<UploadBudget> budget_;
+    MakeRoom make_more_room_;
     std::unordered_map<ComputerId, std::unordered_map<Digest, Entry, DigestHash>> by_computer_;
 };
 

@@ -128,6 +128,14 @@ void AssignmentBook::take_outputs(Assignment& assignment,
     assignment.deadline_ms = UINT64_MAX;
 }
 
+void AssignmentBook::forget_outputs(Assignment& assignment) {
+    assert(assignment.state == AssignmentState::returned);
+    assignment.state = AssignmentState::committed;  // on disk it never was anything else
+    assignment.outputs.reset();
+    assignment.asked_to_send = false;
+    assignment.told_to_send_ms = 0;
+}
+
 void AssignmentBook::end(Assignment& assignment, AssignmentState state, std::string reason) {
     const AssignmentId id = assignment.id;
     LiveComputer& computer = *contributors_.computer(assignment.computer);

@@ -41,6 +41,8 @@ class AssignmentBook {
     void commit(Assignment& assignment, std::vector<Digest> digests, uint64_t compute_us);
     void ask_to_send(Assignment& assignment);
     void take_outputs(Assignment& assignment, std::shared_ptr<const std::vector<Tensor>> outputs);
+    // Gives their memory back: they are asked for again when they are needed.
+    void forget_outputs(Assignment& assignment);
 
     // The ends: the assignment is gone from the book afterwards; its task must have dropped it.
     void agree(Assignment& assignment);

@@ -31,6 +31,15 @@ constexpr uint64_t slowest_planned_flops = uint64_t{1'000'000'000};
 // How long nobody may be eligible for what is left before those who failed it may try again.
 constexpr uint64_t stuck_ms = 5'000;
 
+// Of numbers that came by themselves, not inside an exchange.
+uint64_t uploaded_bytes(const Assignment& assignment) {
+    uint64_t bytes = 0;
+    if (assignment.state != AssignmentState::returned || !assignment.outputs) return bytes;
+    for (const Tensor& output : *assignment.outputs)
+        if (output.size_bytes() > limits::inline_tensor_bytes) bytes += output.size_bytes();
+    return bytes;
+}
+
 }  // namespace
 
 JobBoard::JobBoard(const Environment& environment, Contributors& contributors, AssignmentBook& book,
@@ -304,6 +313,31 @@ std::string JobBoard::whose_turn_it_is(const Job& job) {
             return fmt::format("waiting for its turn: job {} comes first", id);
     }
     return "waiting for a contributor to ask for tasks";
+}
+
+void JobBoard::make_room(uint64_t size_bytes) {
+    std::vector<Assignment*> waiting;
+    uint64_t possible_bytes = 0;
+    for (const auto& [id, job] : jobs_)
+        for (const auto& [number, task] : job.queue.open()) {
+            if (!judge_.waits_for_numbers(task)) continue;
+            for (const AssignmentId& claim : task.claims)
+                if (Assignment* const found = book_.find(claim); uploaded_bytes(*found) > 0) {
+                    waiting.push_back(found);
+                    possible_bytes += uploaded_bytes(*found);
+                }
+        }
+    if (possible_bytes < size_bytes) return;
+    uint64_t freed_bytes = 0;
+    for (Assignment* const assignment : waiting) {
+        if (freed_bytes >= size_bytes) return;
+        freed_bytes += uploaded_bytes(*assignment);
+        journal_.event(assignment->job,
+                       fmt::format("task {}: the numbers of computer {} gave way to others', since somebody "
+                                   "else hasn't sent any: they are asked for again",
+                                   assignment->task, assignment->computer));
+        book_.forget_outputs(*assignment);
+    }
 }
 
 void JobBoard::fall_back_to_recompute(Job& job) {

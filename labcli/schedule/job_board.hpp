@@ -64,6 +64,9 @@ class JobBoard {
     // Approved volunteers with a computer seen in the last minutes, in different networks; counted a few
     // times a second.
     uint64_t independent_volunteers();
+    // So much memory is needed for others' numbers: those that have arrived and wait for somebody else give
+    // way, if that makes enough room. Their owners still have them.
+    void make_room(uint64_t size_bytes);
     void hold_back(std::string reason) { held_back_ = std::move(reason); }
     const std::string& held_back() const { return held_back_; }
 

@@ -36,6 +36,8 @@ class Judge {
     void evaluate(Job& job, TaskNumber number);
     // Sends what was gathered to the verifier.
     void look();
+    // Whether nothing can be decided before somebody else sends numbers that were asked for.
+    bool waits_for_numbers(const OpenTask& task) { return !task.checking && count(task).asked > 0; }
     // Whether the next replica of a task must come from a trusted machine.
     bool wants_trusted(const Job& job, const OpenTask& task) {
         return !task.claims.empty() && quorum_of(job, task) > job.replicas();

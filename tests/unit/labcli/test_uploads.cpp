@@ -28,6 +28,7 @@ class TestUploads : public QObject {
     Q_OBJECT
 
     std::unique_ptr<Uploads> uploads_;
+    Uploads::MakeRoom make_room_;
     std::set<AssignmentId> over_;
     uint64_t now_ms_ = start_ms;
 
@@ -56,7 +57,9 @@ class TestUploads : public QObject {
 
   private slots:
     void init() {
-        uploads_ = std::make_unique<Uploads>(room_for * size_bytes);
+        uploads_ =
+            std::make_unique<Uploads>(room_for * size_bytes, [this](uint64_t bytes) { make_room_(bytes); });
+        make_room_ = [](uint64_t) {};
         over_.clear();
         now_ms_ = start_ms;
     }
@@ -156,6 +159,30 @@ class TestUploads : public QObject {
         // It is as late as it was: the next one that comes may have its memory.
         QVERIFY(open(12) && open(20));
         QVERIFY(!open(1));
+    }
+
+    void numbers_that_wait_for_somebody_else_give_way_where_late_uploads_do_not_make_enough_room() {
+        std::vector<ArrivedOutput> waiting;
+        for (uint8_t number = 1; number <= 2; ++number) {
+            const auto upload = open(number);
+            write(*upload, leaves);
+            waiting.push_back(*upload->take());
+            uploads_->close(number, digest_of(number));
+        }
+        const auto late = open(3);
+        pass(minute_ms);
+        std::vector<uint64_t> asked_for;
+        make_room_ = [&](uint64_t bytes) {
+            asked_for.push_back(bytes);
+            waiting.pop_back();
+        };
+        QVERIFY(open(4));
+        QVERIFY2(asked_for.empty() && !late->wanted(), "who is late comes first");
+        QVERIFY(open(5));
+        QCOMPARE(asked_for, std::vector<uint64_t>{size_bytes});
+        QCOMPARE(waiting.size(), size_t{1});
+        QVERIFY2(!open(3), "who gave way has nobody else give way");
+        QCOMPARE(asked_for.size(), size_t{1});
     }
 
     void nobody_gives_way_where_that_makes_too_little_room() {
