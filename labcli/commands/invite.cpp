@@ -18,8 +18,9 @@ std::string this_host() {
 }
 
 std::string line_of(const nlohmann::json& invitation) {
-    return fmt::format("{:>4}  {:>8} uses left  until {}{}{}", invitation["id"].get<uint64_t>(),
+    return fmt::format("{:>4}  {:>8} uses left  from {} until {}{}{}", invitation["id"].get<uint64_t>(),
                        invitation["uses_left"].get<uint64_t>(),
+                       time_text(invitation["created_at_ms"].get<uint64_t>()),
                        time_text(invitation["expires_at_ms"].get<uint64_t>()),
                        invitation["trusted"].get<bool>() ? "  trusted" : "",
                        invitation["revoked"].get<bool>() ? "  revoked" : "");

@@ -27,6 +27,8 @@ std::string details_of(const json& node) {
     std::string text = line_of(node);
     text += fmt::format("\n  address {}, key {}", node["address"].get<std::string>(),
                         node["volunteer_key"].get<std::string>());
+    text += fmt::format("\n  joined {}, its volunteer {}", time_text(node["joined_at_ms"].get<uint64_t>()),
+                        time_text(node["volunteer_since_ms"].get<uint64_t>()));
     const double speed_flops = node["speed_flops"].get<double>();
     text += fmt::format("\n  speed {}, {}, quota {}",
                         speed_flops > 0 ? flops_text(speed_flops) + "/s" : "not measured yet",

@@ -18,6 +18,7 @@ constexpr uint64_t most_uses = 1'000'000;
 json json_of(const Invitation& invitation) {
     return {{"id", invitation.id},
             {"uses_left", invitation.uses_left},
+            {"created_at_ms", invitation.created_at_ms},
             {"expires_at_ms", invitation.expires_at_ms},
             {"trusted", invitation.trusted},
             {"revoked", invitation.revoked}};
@@ -36,7 +37,7 @@ json invite_create(LabNode& node, const json& arguments) {
         const HostPort place = HostPort::parse(host, parts.port);
         const auto token = random_bytes<FixedBytes<16>>();
         const Invitation invitation =
-            parts.contributors.invite(token, uses, parts.environment.wall_ms() + expires_ms, trusted);
+            parts.contributors.invite(token, uses, parts.environment.wall_ms(), expires_ms, trusted);
         json answer = json_of(invitation);
         answer["link"] =
             InvitationLink{place.host, place.port, parts.certificate.key, {token.begin(), token.end()}}

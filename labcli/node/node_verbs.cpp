@@ -91,6 +91,8 @@ json node_show(LabNode& node, const json& arguments) {
         shown["volunteer_key"] =
             to_base64url(parts.contributors.volunteer(computer.record.volunteer).public_key);
         shown["quota"] = computer.quota;
+        shown["joined_at_ms"] = computer.record.created_at_ms;
+        shown["volunteer_since_ms"] = parts.contributors.volunteer(computer.record.volunteer).created_at_ms;
         json devices = json::array();
         for (const DeviceOffer& device : computer.devices)
             devices.push_back({{"kind", printable_name(device.kind)},

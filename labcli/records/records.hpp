@@ -65,6 +65,7 @@ struct Invitation {
     uint64_t expires_at_ms = 0;  // since 1970
     bool trusted = false;
     bool revoked = false;
+    uint64_t created_at_ms = 0;  // since 1970
 };
 
 struct Volunteer {
@@ -77,6 +78,7 @@ struct Volunteer {
     uint64_t disagreed = 0;
     uint64_t failed = 0;
     uint64_t credit_flops = 0;
+    uint64_t created_at_ms = 0;  // since 1970: the first enrolment
 };
 
 struct Computer {
@@ -86,7 +88,8 @@ struct Computer {
     std::string name;
     Digest credential_hash;
     MemberState state = MemberState::approved;
-    uint64_t speed_flops = 0;  // measured by the lab; 0: not yet
+    uint64_t speed_flops = 0;    // measured by the lab; 0: not yet
+    uint64_t created_at_ms = 0;  // since 1970: the first enrolment
 };
 
 // The highest numbers that were ever given, of what can be deleted: none is given twice, or the newcomer

@@ -42,13 +42,14 @@ void Contributors::load(std::vector<Invitation> invitations, std::vector<Volunte
     }
 }
 
-Invitation Contributors::invite(std::span<const uint8_t> token, uint64_t uses, uint64_t expires_at_ms,
-                                bool trusted) {
+Invitation Contributors::invite(std::span<const uint8_t> token, uint64_t uses, uint64_t wall_ms,
+                                uint64_t valid_ms, bool trusted) {
     Invitation invitation;
     invitation.id = invitations_.empty() ? 1 : invitations_.rbegin()->first + 1;
     invitation.token_hash = sha256(token);
     invitation.uses_left = uses;
-    invitation.expires_at_ms = expires_at_ms;
+    invitation.created_at_ms = wall_ms;
+    invitation.expires_at_ms = wall_ms + valid_ms;
     invitation.trusted = trusted;
     invitations_.emplace(invitation.id, invitation);
     journal_.invitation(invitation);
@@ -144,6 +145,7 @@ Answer<EnrolReply> Contributors::enrol(const Peer& peer, const EnrolRequest& req
     if (new_volunteer) {
         volunteer.id = volunteer_id;
         volunteer.public_key = request.volunteer_key;
+        volunteer.created_at_ms = wall_ms;
         volunteer.state = rules_.approve_by_hand ? MemberState::pending : MemberState::approved;
     }
     volunteer.invitation = invitation.id;
@@ -153,7 +155,10 @@ Answer<EnrolReply> Contributors::enrol(const Peer& peer, const EnrolRequest& req
     const auto credential = random_bytes<Credential>();
     const ComputerId id = same_computer != computers_.end() ? same_computer->first : ++last_computer_;
     LiveComputer& computer = computers_[id];
-    if (same_computer != computers_.end()) by_credential_hash_.erase(computer.record.credential_hash);
+    if (same_computer != computers_.end())
+        by_credential_hash_.erase(computer.record.credential_hash);
+    else
+        computer.record.created_at_ms = wall_ms;
     computer.record.id = id;
     computer.record.volunteer = volunteer_id;
     computer.record.mark = request.computer;

@@ -25,8 +25,9 @@ class Contributors {
     void load(std::vector<Invitation> invitations, std::vector<Volunteer> volunteers,
               std::vector<Computer> computers, ComputerId last_computer = 0);
 
-    // The token goes into a link and is kept only as a hash.
-    Invitation invite(std::span<const uint8_t> token, uint64_t uses, uint64_t expires_at_ms, bool trusted);
+    // The token goes into a link and is kept only as a hash. `wall_ms` is since 1970.
+    Invitation invite(std::span<const uint8_t> token, uint64_t uses, uint64_t wall_ms, uint64_t valid_ms,
+                      bool trusted);
     bool revoke(InvitationId id);
     const std::map<InvitationId, Invitation>& invitations() const { return invitations_; }
 

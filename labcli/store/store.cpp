@@ -70,7 +70,8 @@ Store::~Store() {
 
 std::vector<Invitation> Store::invitations() {
     return all_of<Invitation>(
-        read_database_.statement("SELECT id,token_hash,uses_left,expires_at,trusted,revoked FROM invitation"),
+        read_database_.statement(
+            "SELECT id,token_hash,uses_left,expires_at,trusted,revoked,created_at FROM invitation"),
         [](const Statement& row, Invitation& invitation) {
             invitation.id = row.natural(0);
             read_into(invitation.token_hash.bytes, row.blob(1));
@@ -78,13 +79,15 @@ std::vector<Invitation> Store::invitations() {
             invitation.expires_at_ms = row.natural(3);
             invitation.trusted = row.integer(4) != 0;
             invitation.revoked = row.integer(5) != 0;
+            invitation.created_at_ms = row.natural(6);
         });
 }
 
 std::vector<Volunteer> Store::volunteers() {
     return all_of<Volunteer>(
         read_database_.statement(
-            "SELECT id,public_key,invitation,trusted,state,agreed,disagreed,failed,credit_flops FROM "
+            "SELECT id,public_key,invitation,trusted,state,agreed,disagreed,failed,credit_flops,created_at "
+            "FROM "
             "volunteer"),
         [](const Statement& row, Volunteer& volunteer) {
             volunteer.id = row.natural(0);
@@ -96,13 +99,14 @@ std::vector<Volunteer> Store::volunteers() {
             volunteer.disagreed = row.natural(6);
             volunteer.failed = row.natural(7);
             volunteer.credit_flops = row.natural(8);
+            volunteer.created_at_ms = row.natural(9);
         });
 }
 
 std::vector<Computer> Store::computers() {
     return all_of<Computer>(
         read_database_.statement(
-            "SELECT id,volunteer,mark,name,credential_hash,state,speed_flops FROM computer"),
+            "SELECT id,volunteer,mark,name,credential_hash,state,speed_flops,created_at FROM computer"),
         [](const Statement& row, Computer& computer) {
             computer.id = row.natural(0);
             computer.volunteer = row.natural(1);
@@ -111,6 +115,7 @@ std::vector<Computer> Store::computers() {
             read_into(computer.credential_hash.bytes, row.blob(4));
             computer.state = static_cast<MemberState>(row.integer(5));
             computer.speed_flops = row.natural(6);
+            computer.created_at_ms = row.natural(7);
         });
 }
 

@@ -40,7 +40,7 @@ void Store::end_turn() {
                 .bind(volunteer.agreed)
                 .bind(volunteer.disagreed)
                 .bind(volunteer.failed);
-            statement.bind(volunteer.credit_flops).bind(wall_ms()).run();
+            statement.bind(volunteer.credit_flops).bind(volunteer.created_at_ms).run();
         });
     for (auto& file : turn_.files) writer_.sync_first(std::move(file));
     if (!turn_.changes.empty())
@@ -73,7 +73,10 @@ void Store::invitation(const Invitation& invitation) {
             .bind(invitation.token_hash.bytes)
             .bind(invitation.uses_left)
             .bind(invitation.expires_at_ms);
-        statement.bind(uint64_t{invitation.trusted}).bind(uint64_t{invitation.revoked}).bind(wall_ms()).run();
+        statement.bind(uint64_t{invitation.trusted})
+            .bind(uint64_t{invitation.revoked})
+            .bind(invitation.created_at_ms)
+            .run();
     });
 }
 
@@ -95,7 +98,7 @@ void Store::computer(const Computer& computer) {
         statement.bind(computer.credential_hash.bytes)
             .bind(static_cast<uint64_t>(computer.state))
             .bind(computer.speed_flops)
-            .bind(wall_ms())
+            .bind(computer.created_at_ms)
             .run();
     });
 }

@@ -28,7 +28,7 @@ class TestContributors : public QObject {
         contributors_ =
             std::make_unique<Contributors>(EnrolmentRules{lab_key(), nonce_secret(), false, 5}, *journal_);
         token_ = {1, 2, 3};
-        invitation_ = contributors_->invite(token_, 1, wall_ms + 1'000, false).id;
+        invitation_ = contributors_->invite(token_, 1, wall_ms, 1'000, false).id;
         now_ms_ = 5'000'000;
         address_ = "192.0.2.1";
     }
@@ -111,7 +111,7 @@ class TestContributors : public QObject {
         newcomer.computer = random_bytes<FixedBytes<16>>();
         QVERIFY(refused(newcomer).error.message.find("used up") != std::string::npos);
         token_ = {4};
-        (void)contributors_->invite(token_, 1, wall_ms + 1'000, false);
+        (void)contributors_->invite(token_, 1, wall_ms, 1'000, false);
         (void)accepted(newcomer);
         QCOMPARE(contributors_->computers().size(), size_t{2});
         QCOMPARE(journal_->volunteers.size(), size_t{1});
@@ -169,7 +169,7 @@ class TestContributors : public QObject {
     void where_a_person_approves_newcomers_wait() {
         contributors_ =
             std::make_unique<Contributors>(EnrolmentRules{lab_key(), nonce_secret(), true, 5}, *journal_);
-        (void)contributors_->invite(token_, 1, wall_ms + 1'000, false);
+        (void)contributors_->invite(token_, 1, wall_ms, 1'000, false);
         const EnrolReply reply = accepted(Newcomer());
         QVERIFY(!reply.approved);
         LiveComputer& computer = *contributors_->by_credential(reply.credential);
@@ -189,7 +189,7 @@ class TestContributors : public QObject {
         const ComputerId forgotten = contributors_->by_credential(accepted(Newcomer()).credential)->record.id;
         contributors_->forget(forgotten);
         token_ = {4};
-        (void)contributors_->invite(token_, 1, wall_ms + 1'000, false);
+        (void)contributors_->invite(token_, 1, wall_ms, 1'000, false);
         const EnrolReply newcomer = accepted(Newcomer());
         QCOMPARE(contributors_->by_credential(newcomer.credential)->record.id, forgotten + 1);
     }

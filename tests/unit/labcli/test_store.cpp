@@ -25,6 +25,7 @@ class TestStore : public QObject {
         invitation.uses_left = 7;
         invitation.expires_at_ms = 123;
         invitation.trusted = true;
+        invitation.created_at_ms = 111;
         Volunteer volunteer;
         volunteer.id = 4;
         volunteer.public_key[0] = 9;
@@ -34,6 +35,7 @@ class TestStore : public QObject {
         volunteer.disagreed = 2;
         volunteer.failed = 5;
         volunteer.credit_flops = uint64_t{1} << 60;
+        volunteer.created_at_ms = 222;
         Computer computer;
         computer.id = 5;
         computer.volunteer = 4;
@@ -41,6 +43,7 @@ class TestStore : public QObject {
         computer.name = "Zoë's <PC>";
         computer.credential_hash = sha256(Bytes{2});
         computer.speed_flops = 77;
+        computer.created_at_ms = 333;
         JobRecord job = a_job(6);
         {
             Store store = open();
@@ -65,6 +68,9 @@ class TestStore : public QObject {
         QVERIFY(computer_kept.mark == computer.mark &&
                 computer_kept.credential_hash == computer.credential_hash);
         QCOMPARE(computer_kept.name, computer.name);
+        QCOMPARE(std::tuple(invitation_kept.created_at_ms, volunteer_kept.created_at_ms,
+                            computer_kept.created_at_ms),
+                 std::tuple(uint64_t{111}, uint64_t{222}, uint64_t{333}));
         const JobRecord job_kept = store.jobs().at(0);
         QVERIFY(job_kept.choice.policy == Policy::redundant && job_kept.choice.replicas == 3);
         QCOMPARE(job_kept.specification, job.specification);
