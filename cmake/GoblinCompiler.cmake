@@ -9,9 +9,10 @@ find_package(Threads REQUIRED)
 add_compile_options(-ffp-contract=off -fno-math-errno -fno-trapping-math)
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
 add_compile_options(-fno-omit-frame-pointer)
-if(CMAKE_BUILD_TYPE STREQUAL "Release")
-  set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")  # asserts stay on: they guard both sides of every boundary
-endif()
+# Asserts stay on, in what packagers build, too: they guard both sides of every boundary.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g")
+set(CMAKE_CXX_FLAGS_MINSIZEREL "-Os")
 
 if(GOBLIN_SANITIZE STREQUAL "address")
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -O1 -g1)

@@ -195,10 +195,8 @@ class Upload : public std::enable_shared_from_this<Upload> {
     }
 
     void stream_rest(HttpRequest& request) {
-        const uint64_t rest = leaves() - next_leaf_;
-        if (rest == 0) return;
-        request.streamed_bytes =
-            rest * leaf_head_bytes + order_.spec.size_bytes() - next_leaf_ * leaf_size_bytes;
+        if (next_leaf_ == leaves()) return;
+        request.streamed_bytes = raw_stream_bytes(order_.spec.size_bytes(), next_leaf_);
         request.next_piece = [self = shared_from_this(), leaf = next_leaf_](QByteArray& piece) mutable {
             std::vector<uint8_t> stream;
             append_leaf(stream, self->read_leaf(leaf++), false);
@@ -244,7 +242,6 @@ class Upload : public std::enable_shared_from_this<Upload> {
     }
 
     static constexpr size_t batch_bytes = size_t{8} << 20;
-    static constexpr uint64_t leaf_head_bytes = 5;
     static constexpr uint64_t requests_beyond = 3;
 
     HttpConnection& connection_;

@@ -41,6 +41,13 @@ uint64_t leaf_length(uint64_t size_bytes, uint64_t index) {
     return std::min(leaf_size_bytes, size_bytes - index * leaf_size_bytes);
 }
 
+uint64_t raw_stream_bytes(uint64_t size_bytes, uint64_t first_leaf) {
+    const uint64_t leaves = leaf_count(size_bytes);
+    assert(first_leaf <= leaves);
+    if (first_leaf == leaves) return 0;
+    return (leaves - first_leaf) * head_bytes + size_bytes - first_leaf * leaf_size_bytes;
+}
+
 bool packing_helps(std::span<const std::byte> sample) {
     const auto start = sample.first(std::min(sample.size(), sample_bytes));
     return start.size() >= 256 && pack(start).size() < start.size() / 10 * 9;

@@ -18,6 +18,8 @@
 namespace goblin {
 
 uint64_t leaf_length(uint64_t size_bytes, uint64_t index);
+// Of a blob's stream from a leaf on when no leaf is packed; no stream is longer.
+uint64_t raw_stream_bytes(uint64_t size_bytes, uint64_t first_leaf);
 
 // Whether packing the first leaf's sample saves at least a tenth. Random floats don't shrink.
 bool packing_helps(std::span<const std::byte> sample);

@@ -26,7 +26,7 @@ namespace goblin {
     X(task_outputs, 64, "tensors", "outputs of one task")                                                 \
     X(devices, 64, "devices", "devices of one computer")                                                  \
     X(lab_keys, 8, "keys", "a lab's keys, each signed by the one before")                                 \
-    X(name_characters, 64, "characters", "names of labs, computers and volunteers")                       \
+    X(name_characters, 64, "characters", "names of labs and computers")                                   \
     X(text_bytes, 1024, "bytes", "reasons and notices in messages")                                       \
     X(free_disk_floor_bytes, uint64_t{2} << 30, "bytes", "free disk below which nothing is issued")       \
     X(free_disk_floor_percent, 5, "%", "the same as a share of the disk; the smaller of the two decides") \

@@ -15,7 +15,7 @@ struct EnrolmentRules {
     Digest lab_key;
     SecretKey nonce_secret{};           // of this run of the lab node
     bool approve_by_hand = false;       // newcomers wait for `node approve`
-    uint64_t attempts_per_minute = 60;  // of wrong tokens, from one address
+    uint64_t attempts_per_minute = 60;  // of wrong tokens, from one network
 };
 
 class Contributors {
@@ -31,7 +31,8 @@ class Contributors {
     bool revoke(InvitationId id);
     const std::map<InvitationId, Invitation>& invitations() const { return invitations_; }
 
-    // Checked in this order: token, rate, signature, database. `now_ms` is monotonic, `wall_ms` since 1970.
+    // Checked in this order: token and its rate, expiry, nonce, signature, ban, uses left. `now_ms` is
+    // monotonic, `wall_ms` since 1970.
     Answer<EnrolReply> enrol(const Peer& peer, const EnrolRequest& request, uint64_t now_ms,
                              uint64_t wall_ms);
     // Safe on any thread. Stateless, so that a flood of requests costs no memory.

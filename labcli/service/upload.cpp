@@ -9,7 +9,6 @@ namespace goblin::lab {
 namespace {
 
 constexpr size_t piece_bytes = size_t{256} << 10;
-constexpr uint64_t leaf_head_bytes = 5;
 
 struct Upload {
     std::shared_ptr<BlobSink> sink;
@@ -56,12 +55,6 @@ asio::awaitable<void> finish_step(HttpStream& stream, BlobJob& job) {
 
 std::string leaves_header(uint64_t leaves) {
     return fmt::format("Goblin-Leaves: {}\r\n", leaves);
-}
-
-// No stream of a blob is longer than its leaves raw.
-uint64_t longest_stream(uint64_t size_bytes, uint64_t first_leaf) {
-    const uint64_t leaves = leaf_count(size_bytes) - first_leaf;
-    return leaves * leaf_head_bytes + (leaves == 0 ? 0 : size_bytes - first_leaf * leaf_size_bytes);
 }
 
 asio::awaitable<std::shared_ptr<Upload>> open_upload(RequestAtHand& request, const Caller& caller,
@@ -113,7 +106,7 @@ asio::awaitable<void> receive_blob(RequestAtHand& request, Digest digest) {
         co_await stream.reply(std::move(reply));
         co_return;
     }
-    if (const uint64_t longest = longest_stream(upload->size_bytes, first); stream.body_left() > longest)
+    if (const uint64_t longest = raw_stream_bytes(upload->size_bytes, first); stream.body_left() > longest)
         throw refused(413, "length",
                       fmt::format("expected at most {} bytes from leaf {}, found {}", longest, first,
                                   stream.body_left()));
