@@ -64,11 +64,27 @@ std::optional<Tensor> read_blob(const ComputeInput& input) {
     }
 }
 
+namespace {
+class CallAtEnd {
+  public:
+    explicit CallAtEnd(const std::function<void()>& call) : call_(call) {}
+    ~CallAtEnd() {
+        if (call_) call_();
+    }
+    CallAtEnd(const CallAtEnd&) = delete;
+    CallAtEnd& operator=(const CallAtEnd&) = delete;
+
+  private:
+    const std::function<void()>& call_;
+};
+}  // namespace
+
 std::vector<Tensor> run_engine(Engine& engine, const ComputeOrder& order, std::span<const Tensor> inputs,
                                const RunControl& control, ComputeOutcome& outcome) {
     outcome.kind = ComputeOutcome::Kind::handed_back;
     try {
         order.before();
+        const CallAtEnd after(order.after);
         const auto start = std::chrono::steady_clock::now();
         std::vector<Tensor> outputs = engine.run(order.graph, inputs, control);
         const auto took = std::chrono::steady_clock::now() - start;

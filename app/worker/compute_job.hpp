@@ -38,6 +38,7 @@ struct ComputeOrder {
     std::filesystem::path outputs_folder;  // large outputs go to output_file()
     uint64_t longest_ms = 0;               // computing is stopped after so long, and the task has failed
     std::function<void()> before;          // right before computing; an Error from it hands the task back
+    std::function<void()> after;           // right after it, however it ended; throws nothing
 
     // Blobs among the inputs, each once.
     std::vector<const ComputeInput*> blobs() const;

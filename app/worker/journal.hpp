@@ -55,7 +55,7 @@ class Journal {
     void granted(const Grant& grant);
     void started(
         const AssignmentId& id);  // computing begins; without a word after it, the worker died computing
-    void halted(const AssignmentId& id);  // computing was stopped on purpose: doesn't count
+    void halted(const AssignmentId& id);  // computing ended, or is stopped on purpose: doesn't count
     void computed(const AssignmentId& id, const Computed& computed);
     void spoiled(const AssignmentId& id);  // its outputs were lost: to be computed again
     void send_asked(const AssignmentId& id);

@@ -26,6 +26,14 @@ std::string died_reason() {
     return "the worker died twice computing it";
 }
 
+// Where it can't be written, a death would count against one task more.
+void record_halt(Journal& journal, const AssignmentId& id) {
+    try {
+        journal.halted(id);
+    } catch (const Error&) {
+    }
+}
+
 // The book's entry for a grant that can't be worked on.
 Assignment stub_of(const Grant& grant) {
     Assignment stub;
@@ -316,6 +324,8 @@ std::optional<ComputeOrder> LabWork::next_order(const std::function<bool(const G
         order.outputs_folder = folder_ / "outputs";
         order.longest_ms = saturating_product({assignment->duration_ms, duration_factor});
         order.before = [journal = &*journal_, id = assignment->id] { journal->started(id); };
+        // Its outputs are recorded later, while the next task computes already: a death then isn't its doing.
+        order.after = [journal = &*journal_, id = assignment->id] { record_halt(*journal, id); };
         assignment->stage = Stage::computing;
         return order;
     }
