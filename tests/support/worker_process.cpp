@@ -4,12 +4,24 @@
 #include <signal.h>
 
 #include "core/error.hpp"
+#include "tests/support/wait_until.hpp"
 
 namespace goblin::test {
 
 namespace {
+
 constexpr int stop_patience_ms = 60'000;
+
+// Whether the process has a handler for the signal: a program that has just begun would end by it at once.
+bool catches(pid_t pid, int number) {
+    const std::string status = text_of_file(fmt::format("/proc/{}/status", pid));
+    const size_t line = status.find("SigCgt:");
+    if (line == std::string::npos) return false;
+    const unsigned long long caught = std::stoull(status.substr(line + 7), nullptr, 16);
+    return (caught >> (number - 1) & 1) != 0;
 }
+
+}  // namespace
 
 WorkerProcess::WorkerProcess(Settings settings)
     : settings_(std::move(settings)),
@@ -37,6 +49,9 @@ void WorkerProcess::start(const std::string& link) {
 }
 
 int WorkerProcess::stop() {
+    // With a launcher the number is that one's, until it has become the worker.
+    if (settings_.launcher.empty())
+        wait_until([&] { return !process_->running() || catches(process_->pid(), SIGTERM); });
     process_->signal(SIGTERM);
     const std::optional<int> code = process_->wait(stop_patience_ms);
     if (!code)
