@@ -34,7 +34,7 @@ const Mask masks[] = {
     {std::regex("/tmp/goblin-[A-Za-z0-9]{6}"), "FOLDER"},
     {std::regex("goblin://[^ \"\n]+"), "LINK"},
     {std::regex("\"volunteer_key\":\"[^\"]*\""), "KEY"},
-    {std::regex("\"[a-z_]*(_at_ms|_s|_flops|bytes|port)\": ?(null|-?[0-9.e+]+)"), "MEASURED"},
+    {std::regex("\"[a-z_]*(_at_ms|_since_ms|_s|_flops|bytes|port)\": ?(null|-?[0-9.e+]+)"), "MEASURED"},
     {std::regex("[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2})?(\\.[0-9]+)?Z?"), "TIME"},
     {std::regex("127\\.0\\.0\\.1:[0-9]+|port [0-9]+"), "PLACE"},
     {std::regex("[0-9.]+ billion operations a second"), "SPEED"},
