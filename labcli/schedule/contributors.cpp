@@ -91,13 +91,16 @@ bool Contributors::too_many_attempts(const Peer& peer, uint64_t now_ms) {
     return ++attempts.count > rules_.attempts_per_minute;
 }
 
-Answer<EnrolReply> Contributors::enrol(const Peer& peer, const EnrolRequest& request, uint64_t now_ms,
-                                       uint64_t wall_ms) {
-    const Digest hash = sha256(request.token);
+Invitation* Contributors::invitation_of(std::span<const uint8_t> token) {
+    const Digest hash = sha256(token);
     const auto found = std::find_if(invitations_.begin(), invitations_.end(),
                                     [&](const auto& entry) { return entry.second.token_hash == hash; });
-    const bool known = found != invitations_.end() && !found->second.revoked;
-    if (!known) {
+    return found == invitations_.end() || found->second.revoked ? nullptr : &found->second;
+}
+
+std::optional<Refusal> Contributors::why_refused(const EnrolRequest& request, const Invitation* invitation,
+                                                 const Peer& peer, uint64_t now_ms, uint64_t wall_ms) {
+    if (invitation == nullptr) {
         if (too_many_attempts(peer, now_ms))
             return refuse(429, "rate", "too many wrong invitations from this network; try again in a minute",
                           60'000);
@@ -105,8 +108,7 @@ Answer<EnrolReply> Contributors::enrol(const Peer& peer, const EnrolRequest& req
                       "expected an invitation of this lab, found one it doesn't know or has revoked; ask the "
                       "lab for a new link");
     }
-    Invitation& invitation = found->second;
-    if (invitation.expires_at_ms <= wall_ms)
+    if (invitation->expires_at_ms <= wall_ms)
         return refuse(403, "token",
                       "expected a valid invitation, found one that has expired; ask the lab for a new link");
     if (!nonce_is_fresh(request.nonce, now_ms))
@@ -115,60 +117,81 @@ Answer<EnrolReply> Contributors::enrol(const Peer& peer, const EnrolRequest& req
     if (!verify_signature(request.volunteer_key, statement, request.signature))
         return refuse(403, "signature",
                       "expected the enrolment to be signed by the volunteer's key, found another signature");
+    return std::nullopt;
+}
 
-    const auto same_key = std::find_if(volunteers_.begin(), volunteers_.end(), [&](const auto& entry) {
-        return entry.second.public_key == request.volunteer_key;
+Volunteer* Contributors::volunteer_with(const FixedBytes<32>& key) {
+    const auto found = std::find_if(volunteers_.begin(), volunteers_.end(),
+                                    [&](const auto& entry) { return entry.second.public_key == key; });
+    return found == volunteers_.end() ? nullptr : &found->second;
+}
+
+LiveComputer* Contributors::computer_with(const FixedBytes<16>& mark, VolunteerId volunteer) {
+    const auto found = std::find_if(computers_.begin(), computers_.end(), [&](const auto& entry) {
+        return entry.second.record.volunteer == volunteer && entry.second.record.mark == mark;
     });
-    const bool new_volunteer = same_key == volunteers_.end();
-    if (!new_volunteer && same_key->second.state == MemberState::banned)
+    return found == computers_.end() ? nullptr : &found->second;
+}
+
+Volunteer& Contributors::add_volunteer(const FixedBytes<32>& key, uint64_t wall_ms) {
+    const VolunteerId id = volunteers_.empty() ? 1 : volunteers_.rbegin()->first + 1;
+    Volunteer& volunteer = volunteers_[id];
+    volunteer.id = id;
+    volunteer.public_key = key;
+    volunteer.created_at_ms = wall_ms;
+    volunteer.state = rules_.approve_by_hand ? MemberState::pending : MemberState::approved;
+    return volunteer;
+}
+
+LiveComputer& Contributors::add_computer(const FixedBytes<16>& mark, VolunteerId volunteer,
+                                         uint64_t wall_ms) {
+    const ComputerId id = ++last_computer_;
+    LiveComputer& computer = computers_[id];
+    computer.record.id = id;
+    computer.record.volunteer = volunteer;
+    computer.record.mark = mark;
+    computer.record.created_at_ms = wall_ms;
+    return computer;
+}
+
+Answer<EnrolReply> Contributors::enrol(const Peer& peer, const EnrolRequest& request, uint64_t now_ms,
+                                       uint64_t wall_ms) {
+    Invitation* const invitation = invitation_of(request.token);
+    if (auto refusal = why_refused(request, invitation, peer, now_ms, wall_ms)) return *std::move(refusal);
+    Volunteer* const known = volunteer_with(request.volunteer_key);
+    if (known != nullptr && known->state == MemberState::banned)
         return refuse(403, "banned", "this lab has banned this volunteer; ask the lab why");
     // An interrupted enrolment may be repeated: the same volunteer's same computer doesn't use the invitation
     // up again.
-    const auto same_computer =
-        new_volunteer ? computers_.end()
-                      : std::find_if(computers_.begin(), computers_.end(), [&](const auto& entry) {
-                            return entry.second.record.volunteer == same_key->first &&
-                                   entry.second.record.mark == request.computer;
-                        });
-    const bool repeated = same_computer != computers_.end() && same_key->second.invitation == invitation.id;
-    if (!repeated && invitation.uses_left == 0)
-        return refuse(
-            403, "token",
-            "expected an unused invitation, found one that has been used up; ask the lab for a new link");
+    LiveComputer* const before = known != nullptr ? computer_with(request.computer, known->id) : nullptr;
+    const bool repeated = before != nullptr && known->invitation == invitation->id;
     if (!repeated) {
-        --invitation.uses_left;
-        journal_.invitation(invitation);
+        if (invitation->uses_left == 0)
+            return refuse(
+                403, "token",
+                "expected an unused invitation, found one that has been used up; ask the lab for a new link");
+        --invitation->uses_left;
+        journal_.invitation(*invitation);
     }
-    VolunteerId volunteer_id =
-        new_volunteer ? (volunteers_.empty() ? 1 : volunteers_.rbegin()->first + 1) : same_key->first;
-    Volunteer& volunteer = volunteers_[volunteer_id];
-    if (new_volunteer) {
-        volunteer.id = volunteer_id;
-        volunteer.public_key = request.volunteer_key;
-        volunteer.created_at_ms = wall_ms;
-        volunteer.state = rules_.approve_by_hand ? MemberState::pending : MemberState::approved;
-    }
-    volunteer.invitation = invitation.id;
-    volunteer.trusted = volunteer.trusted || invitation.trusted;
+    Volunteer& volunteer = known != nullptr ? *known : add_volunteer(request.volunteer_key, wall_ms);
+    volunteer.invitation = invitation->id;
+    volunteer.trusted = volunteer.trusted || invitation->trusted;
     journal_.volunteer(volunteer);
-
-    const auto credential = random_bytes<Credential>();
-    const ComputerId id = same_computer != computers_.end() ? same_computer->first : ++last_computer_;
-    LiveComputer& computer = computers_[id];
-    if (same_computer != computers_.end())
-        by_credential_hash_.erase(computer.record.credential_hash);
-    else
-        computer.record.created_at_ms = wall_ms;
-    computer.record.id = id;
-    computer.record.volunteer = volunteer_id;
-    computer.record.mark = request.computer;
+    LiveComputer& computer =
+        before != nullptr ? *before : add_computer(request.computer, volunteer.id, wall_ms);
     computer.record.name = printable_name(request.computer_name);
+    return EnrolReply{give_credential(computer), volunteer.state == MemberState::approved};
+}
+
+Credential Contributors::give_credential(LiveComputer& computer) {
+    const auto credential = random_bytes<Credential>();
+    by_credential_hash_.erase(computer.record.credential_hash);
     computer.record.credential_hash = sha256(credential);
+    by_credential_hash_.emplace(computer.record.credential_hash, computer.record.id);
     computer.earlier_sessions.clear();
     computer.session = {};
-    by_credential_hash_.emplace(computer.record.credential_hash, id);
     journal_.computer(computer.record);
-    return EnrolReply{credential, volunteer.state == MemberState::approved};
+    return credential;
 }
 
 LiveComputer* Contributors::by_credential(const Credential& credential) {

@@ -3,6 +3,9 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -51,6 +54,17 @@ class Contributors {
     std::string why_not(const LiveComputer& computer);
 
   private:
+    // Null for a token that the lab doesn't know or has revoked.
+    Invitation* invitation_of(std::span<const uint8_t> token);
+    // What of an enrolment is wrong, whoever the volunteer is.
+    std::optional<Refusal> why_refused(const EnrolRequest& request, const Invitation* invitation,
+                                       const Peer& peer, uint64_t now_ms, uint64_t wall_ms);
+    Volunteer* volunteer_with(const FixedBytes<32>& key);
+    LiveComputer* computer_with(const FixedBytes<16>& mark, VolunteerId volunteer);
+    Volunteer& add_volunteer(const FixedBytes<32>& key, uint64_t wall_ms);
+    LiveComputer& add_computer(const FixedBytes<16>& mark, VolunteerId volunteer, uint64_t wall_ms);
+    // A new one in place of the computer's earlier one.
+    Credential give_credential(LiveComputer& computer);
     bool nonce_is_fresh(const Bytes& nonce, uint64_t now_ms) const;
     bool too_many_attempts(const Peer& peer, uint64_t now_ms);
 
