@@ -80,23 +80,27 @@ bool ReplicaDraw::is_preferred(VolunteerId volunteer, const OpenTask& task) cons
     });
 }
 
-const LiveComputer* ReplicaDraw::draw_one(const Job& job, const OpenTask& task) const {
-    const LiveComputer* found = nullptr;
+const LiveComputer* ReplicaDraw::draw_able(const Job& job, const OpenTask& task) const {
     for (int attempt = 0; attempt < draws; ++attempt) {
         const uint64_t drawn = environment_.draw(candidates_.back().weight_up_to);
         const auto candidate =
             std::upper_bound(candidates_.begin(), candidates_.end(), drawn,
                              [](uint64_t value, const Candidate& each) { return value < each.weight_up_to; });
-        const LiveComputer* const computer = able(*candidate, job, task);
-        if (computer == nullptr) continue;
-        const bool preferred = is_preferred(candidate->volunteer, task);
-        if (preferred || found == nullptr) found = computer;
-        if (preferred) return found;
+        if (const LiveComputer* const computer = able(*candidate, job, task)) return computer;
     }
     const size_t start = environment_.draw(candidates_.size());
-    for (size_t i = 0; i < candidates_.size() && found == nullptr; ++i)
-        found = able(candidates_[(start + i) % candidates_.size()], job, task);
-    return found;
+    for (size_t i = 0; i < candidates_.size(); ++i)
+        if (const auto* const computer = able(candidates_[(start + i) % candidates_.size()], job, task))
+            return computer;
+    return nullptr;
+}
+
+const LiveComputer* ReplicaDraw::draw_one(const Job& job, const OpenTask& task) const {
+    const LiveComputer* const first = draw_able(job, task);
+    if (first == nullptr || is_preferred(first->record.volunteer, task)) return first;
+    // Once and no more: so nobody's chance more than doubles, whatever links it holds.
+    const LiveComputer* const second = draw_able(job, task);
+    return is_preferred(second->record.volunteer, task) ? second : first;
 }
 
 void ReplicaDraw::draw_again_for_those_gone(Job& job) {

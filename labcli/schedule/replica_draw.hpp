@@ -52,6 +52,7 @@ class ReplicaDraw {
     uint64_t usually_begun(const Job& job);
     void draw_again_for_those_gone(Job& job);
     const LiveComputer* able(const Candidate& candidate, const Job& job, const OpenTask& task) const;
+    const LiveComputer* draw_able(const Job& job, const OpenTask& task) const;
     const LiveComputer* draw_one(const Job& job, const OpenTask& task) const;
     // Came by another invitation than those who hold the task: who came by one may know each other.
     bool is_preferred(VolunteerId volunteer, const OpenTask& task) const;

@@ -56,7 +56,7 @@ class LabProcess {
     Finished command(std::vector<std::string> arguments) const;
 
     // Throws ErrorKind::failed when fewer computers have made themselves heard in time.
-    void wait_for_contributors(size_t count, int patience_ms = 60'000) const;
+    void wait_for_contributors(size_t count, int patience_ms = 180'000) const;
     // A link for `uses` computers.
     std::string invite(uint64_t uses = 1) const;
     // The same that leads to another place, as a proxy's.
