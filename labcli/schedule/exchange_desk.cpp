@@ -191,9 +191,8 @@ Receipt ExchangeDesk::take_data(Assignment& assignment, Result& result) {
         for (FrameMessage& message : result.outputs)
             outputs->push_back(tensor_of(frame_of(std::move(message))));
     } catch (const Error& error) {
-        drop_claim(assignment);
         const std::string reason = error.what();
-        book_.fail(assignment, reason);
+        give_up(assignment, reason);
         return refused(result, reason);
     }
     const bool fits = std::equal(
@@ -201,8 +200,7 @@ Receipt ExchangeDesk::take_data(Assignment& assignment, Result& result) {
         [](const Tensor& found, const TensorSpec& expected) { return found.spec() == expected; });
     if (!fits) {
         const std::string reason = "expected numbers of the task's types and shapes, found others";
-        drop_claim(assignment);
-        book_.fail(assignment, reason);
+        give_up(assignment, reason);
         return refused(result, reason);
     }
     book_.take_outputs(assignment, std::move(outputs));
@@ -226,7 +224,7 @@ Receipt ExchangeDesk::take_end(Assignment& assignment, Result& result) {
     const std::string reason = plain_text(result.reason);
     if (assignment.state == AssignmentState::returned)
         return refused(result, "the numbers have arrived, their verdict follows");
-    if (result.kind == ResultKind::handed_back && !assignment.digests.empty()) {
+    if (!assignment.digests.empty()) {  // whatever the worker calls it
         give_up(assignment, reason);
         return {result.assignment, ReceiptKind::taken, {}};
     }

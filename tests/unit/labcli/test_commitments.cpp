@@ -109,6 +109,25 @@ class TestCommitments : public QObject {
         QVERIFY(lab.exchange(liar, again)->tasks.empty());
     }
 
+    void it_is_given_up_in_whatever_words_data() {
+        QTest::addColumn<int>("kind");
+        QTest::newRow("handed back") << static_cast<int>(ResultKind::handed_back);
+        QTest::newRow("failed") << static_cast<int>(ResultKind::failed);
+    }
+    void it_is_given_up_in_whatever_words() {
+        QFETCH(const int, kind);
+        FakeLab lab;
+        Job& job = lab.submit(std::make_shared<FakePlan>(1, DType::i32, 8), Policy::redundant);
+        LiveComputer& liar = lab.join();
+        const Grant lied = lab.take(liar)[0];
+        lab.join();
+        lab.tell(liar, FakeLab::commitment(lied, FakeLab::lie(lied)));
+        lab.tell(liar, FakeLab::ending(lied, static_cast<ResultKind>(kind), "no driver"));
+        QCOMPARE(lab.state(lied), AssignmentState::failed);
+        QCOMPARE(job.queue.fresh(), size_t{0});
+        QCOMPARE(job.queue.window(), size_t{1});
+    }
+
     void who_is_sending_is_not_answered_again_and_again() {
         FakeLab lab;
         lab.submit(std::make_shared<FakePlan>(1, DType::i32, 8), Policy::recompute);
