@@ -2,6 +2,7 @@
 #include "labcli/node/job_verbs.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
@@ -36,6 +37,12 @@ PolicyChoice policy_of(const json& arguments) {
     return choice;
 }
 
+// What a record keeps as JSON; an empty object where that can't be read.
+json stored(const std::string& text) {
+    json document = json::parse(text, nullptr, false);
+    return document.is_object() ? document : json::object();
+}
+
 // A file that can't be read as an operand is a wrong submission: no job failed.
 json plan_of(const JobKind& kind, const json& arguments, const Capacity& capacity) {
     try {
@@ -46,11 +53,43 @@ json plan_of(const JobKind& kind, const json& arguments, const Capacity& capacit
     }
 }
 
+// Empty where a kind has none.
+std::filesystem::path output_of(const json& specification) {
+    const auto output = specification.find("output");
+    return output != specification.end() && output->is_string() ? output->get<std::string>() : std::string();
+}
+
+bool is_one_file(const std::filesystem::path& one, const std::filesystem::path& other) {
+    if (one.filename() != other.filename()) return false;
+    std::error_code unknown;
+    return one == other || std::filesystem::equivalent(one.parent_path(), other.parent_path(), unknown);
+}
+
+// Of two jobs that write one file, the one that ends later would find the other's result in its place.
+// Zero: nobody writes it.
+JobId writer_of(LabNode::Parts& parts, const std::filesystem::path& output) {
+    if (output.empty()) return 0;
+    for (const auto& [id, job] : parts.board.jobs())
+        if (!is_over(job.record.state) && is_one_file(output_of(stored(job.record.specification)), output))
+            return id;
+    return 0;
+}
+
+void expect_no_writer(JobId writer, const std::filesystem::path& output) {
+    if (writer == 0) return;
+    throw Error(ErrorKind::usage,
+                "expected an output that no unfinished job writes, found job {} writing {}; choose another "
+                "name, wait for that job, or stop it with `goblin-lab job stop {}`",
+                writer, output.string(), writer);
+}
+
 Submission plan_submission(LabNode& node, const json& arguments) {
     const JobKind& kind = job_kind(arguments.at("kind").get<std::string>());
     const Capacity capacity = node.administer([](LabNode::Parts parts) { return parts.board.capacity(); });
     Submission submission{kind, plan_of(kind, arguments.at("arguments"), capacity), policy_of(arguments), {}};
     submission.summary = kind.summarize(submission.specification);
+    const std::filesystem::path output = output_of(submission.specification);
+    expect_no_writer(node.administer([&](LabNode::Parts parts) { return writer_of(parts, output); }), output);
     if (!arguments.contains("max_wrong")) return submission;
     const double max_wrong = arguments.at("max_wrong").get<double>();
     if (!(max_wrong >= 0 && max_wrong <= 1))
@@ -90,12 +129,6 @@ Job& expect_job(LabNode::Parts& parts, JobId id) {
     return *job;
 }
 
-// What a record keeps as JSON; an empty object where that can't be read.
-json stored(const std::string& text) {
-    json document = json::parse(text, nullptr, false);
-    return document.is_object() ? document : json::object();
-}
-
 json status_of(LabNode::Parts& parts, Job& job) {
     const JobRecord& record = job.record;
     json status = is_over(record.state) ? stored(record.report) : json::object();
@@ -107,9 +140,7 @@ json status_of(LabNode::Parts& parts, Job& job) {
     status["verify"] = std::string(name_of(record.choice.policy));
     status["created_at_ms"] = record.created_at_ms;
     status["ended_at_ms"] = record.ended_at_ms;
-    const json specification = stored(record.specification);
-    const auto output = specification.find("output");
-    status["output"] = output != specification.end() && output->is_string() ? *output : json("");
+    status["output"] = output_of(stored(record.specification)).string();
     return status;
 }
 
@@ -125,6 +156,9 @@ void discard_output(Plan& plan) {
 // Keeps the record; from then on the lab node has the job.
 JobId add_job(LabNode& node, const Submission& submission, const std::shared_ptr<Plan>& plan) {
     return node.administer([&](LabNode::Parts parts) {
+        // Again: another submission may have come between.
+        const std::filesystem::path output = output_of(submission.specification);
+        expect_no_writer(writer_of(parts, output), output);
         JobRecord record;
         record.id = parts.board.next_id();
         record.kind = submission.kind.name;

@@ -5,6 +5,7 @@
 
 #include "labcli/jobs/product/product_job.hpp"
 #include "labcli/node/job_verbs.hpp"
+#include "tests/support/error_of.hpp"
 #include "tests/support/product_files.hpp"
 #include "tests/unit/labcli/real_lab.hpp"
 
@@ -132,6 +133,30 @@ class TestStoredJobs : public QObject {
         lab_->start();
         QCOMPARE(text(1, "state"), QString("done"));
         QCOMPARE(text(1, "output"), QString(""));
+    }
+
+    void an_output_that_an_unfinished_job_writes_is_refused() {
+        keep({a_product(7)});
+        lab_->start();
+        const auto submission = [this](const std::filesystem::path& output, bool overwrite) {
+            return json{{"kind", "product"},
+                        {"arguments",
+                         {{"a", files_->a().string()},
+                          {"b", files_->b().string()},
+                          {"output", output.string()},
+                          {"overwrite", overwrite}}}};
+        };
+        const std::filesystem::path link = *folder_ / "link";
+        std::filesystem::create_directory_symlink(folder_->path(), link);
+        for (const std::filesystem::path& output : {*folder_ / "C7.npy", link / "C7.npy"})
+            for (const bool overwrite : {false, true}) {
+                VERIFY_REFUSED(job_submit(lab_->node(), submission(output, overwrite)),
+                               "expected an output that no unfinished job writes, found job 7 writing");
+                VERIFY_REFUSED(job_plan(lab_->node(), submission(output, overwrite)), "found job 7 writing");
+            }
+        job_submit(lab_->node(), submission(*folder_ / "C8.npy", false));
+        job_stop(lab_->node(), {{"id", 7}});
+        job_submit(lab_->node(), submission(*folder_ / "C7.npy", false));
     }
 
     void the_unfinished_output_of_a_job_that_fails_so_is_removed() {
