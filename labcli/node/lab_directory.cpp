@@ -51,6 +51,41 @@ bool record_locks_work(const fs::path& path) {
     return locked && kept_out;
 }
 
+// For the caller alone. What is in a directory already would be shut away from those who use it.
+void make_private(const fs::path& path) {
+    std::error_code error;
+    fs::create_directories(path.parent_path(), error);
+    if (mkdir(path.c_str(), 0700) == 0) return;
+    const int reason = errno;
+    struct stat found {};
+    if (reason != EEXIST || stat(path.c_str(), &found) != 0)
+        throw Error(ErrorKind::io, "{}: expected to make the lab's directory, found: {}; choose another",
+                    path.string(), std::strerror(reason));
+    const bool empty = S_ISDIR(found.st_mode) && fs::is_empty(path, error) && !error;
+    if (!empty || found.st_uid != geteuid())
+        throw Error(ErrorKind::usage,
+                    "{}: expected a new directory, or an empty one of this user's own, found {}; choose "
+                    "another",
+                    path.string(),
+                    !S_ISDIR(found.st_mode) ? "a file"
+                    : error                 ? error.message()
+                    : !empty                ? "one with something in it"
+                                            : "another user's");
+    if (chmod(path.c_str(), 0700) != 0)
+        throw Error(ErrorKind::io, "{}: expected to make the directory private, found: {}; choose another",
+                    path.string(), std::strerror(errno));
+}
+
+void write_settings(const fs::path& path, const LabSettings& settings) {
+    std::ofstream file(path);
+    file << json_of(settings).dump(2) << "\n";
+    file.close();
+    if (!file)
+        throw Error(ErrorKind::io,
+                    "{}: expected to write the lab's settings, found the disk refusing; free some space",
+                    path.string());
+}
+
 }  // namespace
 
 fs::path LabDirectory::choose(const std::string& path) {
@@ -61,25 +96,22 @@ fs::path LabDirectory::choose(const std::string& path) {
 
 void LabDirectory::create(const fs::path& path, const LabSettings& settings) {
     expect_usable(settings, ErrorKind::usage, "--");
-    if (fs::exists(path / settings_file))
+    std::error_code unknown;  // what can't be looked at can't be made either
+    if (fs::exists(path / settings_file, unknown))
         throw Error(ErrorKind::usage,
                     "{}: expected no lab there yet, found one; choose another directory or use this one",
                     path.string());
-    std::error_code error;
-    fs::create_directories(path, error);
-    if (error)
-        throw Error(ErrorKind::io, "{}: expected to make the lab's directory, found: {}", path.string(),
-                    error.message());
-    fs::permissions(path, fs::perms::owner_all);
-    make_certificate(path / key_file, path / certificate_file);
-    // Last: a directory with settings is a whole lab.
-    std::ofstream file(path / settings_file);
-    file << json_of(settings).dump(2) << "\n";
-    file.close();
-    if (!file)
-        throw Error(ErrorKind::io,
-                    "{}: expected to write the lab's settings, found the disk refusing; free some space",
-                    path.string());
+    make_private(path);
+    try {
+        make_certificate(path / key_file, path / certificate_file);
+        // Last: a directory with settings is a whole lab.
+        write_settings(path / settings_file, settings);
+    } catch (const Error&) {
+        // So that it can be made here later.
+        std::error_code ignored;
+        for (const char* name : {settings_file, key_file, certificate_file}) fs::remove(path / name, ignored);
+        throw;
+    }
 }
 
 LabDirectory::LabDirectory(fs::path path) : path_(std::move(path)) {

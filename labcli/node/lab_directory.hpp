@@ -16,8 +16,8 @@ class LabDirectory {
     // `path`, else GOBLIN_LAB_DIR, else ./goblin-lab.
     static std::filesystem::path choose(const std::string& path);
 
-    // Makes the folder (0700), key, certificate and settings. Throws ErrorKind::usage when a lab is there
-    // already, or the settings can't be used.
+    // Makes the folder (0700), key, certificate and settings. Throws ErrorKind::usage when anything is there
+    // already but an empty directory of the caller's own, or the settings can't be used.
     static void create(const std::filesystem::path& path, const LabSettings& settings);
 
     // Throws ErrorKind::usage when there is no lab.

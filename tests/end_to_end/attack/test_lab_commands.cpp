@@ -34,6 +34,32 @@ class TestLabCommands : public QObject {
         QCOMPARE(Json::parse(fresh.output)["key"].get<std::string>().size(), size_t{64});
     }
 
+    void a_lab_is_made_in_a_new_or_an_empty_directory_and_leaves_others_as_they_are() {
+        namespace fs = std::filesystem;
+        const auto init = [](const fs::path& directory) {
+            return run_program(program("goblin-lab"), {"init", directory.string()});
+        };
+        const fs::path shared = *asleep_ / "shared";
+        fs::create_directory(shared);
+        std::ofstream(shared / "somebody's file") << "text";
+        fs::permissions(shared, fs::perms::all | fs::perms::sticky_bit);
+        const Finished refused = init(shared);
+        QVERIFY2(refused.exit_code == usage &&
+                     refused.errors.find("expected a new directory") != std::string::npos,
+                 told(refused).c_str());
+        QVERIFY(fs::status(shared).permissions() == (fs::perms::all | fs::perms::sticky_bit));
+        QVERIFY(!fs::exists(shared / "lab.key"));
+
+        const fs::path empty = *asleep_ / "empty";
+        fs::create_directory(empty);
+        fs::permissions(empty, fs::perms::all);
+        for (const fs::path& directory : {empty, *asleep_ / "parent" / "fresh"}) {
+            const Finished made = init(directory);
+            QVERIFY2(made.exit_code == done, told(made).c_str());
+            QVERIFY(fs::status(directory).permissions() == fs::perms::owner_all);
+        }
+    }
+
     void settings_that_are_too_long_for_contributors_are_named_before_the_lab_is_served() {
         const std::filesystem::path settings = *asleep_ / "new" / "settings.json";
         Json stored = Json::parse(text_of_file(settings));
