@@ -76,11 +76,19 @@ void PoolWorkshop::compute(std::shared_ptr<Plan> plan, JobId job, TaskNumber tas
     });
 }
 
+void PoolWorkshop::check_inputs(std::shared_ptr<Plan> plan, std::function<void(std::string)> done) {
+    read(std::move(done), [plan = std::move(plan)] { plan->check_inputs(); });
+}
+
 void PoolWorkshop::finish(std::shared_ptr<Plan> plan, std::function<void(std::string)> done) {
-    reading_.post([this, plan = std::move(plan), done = std::move(done)] {
+    read(std::move(done), [plan = std::move(plan)] { plan->finish(); });
+}
+
+void PoolWorkshop::read(std::function<void(std::string)> done, std::function<void()> work) {
+    reading_.post([this, work = std::move(work), done = std::move(done)] {
         std::string error;
         try {
-            plan->finish();
+            work();
         } catch (const std::exception& failure) {
             error = failure.what();
         }

@@ -19,6 +19,8 @@ struct Job {
 
     bool preparing = false;
     bool finishing = false;
+    bool checking_inputs = false;
+    uint64_t inputs_checked_ms = 0;
     uint64_t started_ms = 0;  // monotonic, when it was submitted or taken up again
     uint64_t accepted_at_start = 0;
     bool has_floats = false;

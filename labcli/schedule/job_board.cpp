@@ -30,6 +30,7 @@ constexpr uint64_t smallest_planned_memory_bytes = uint64_t{64} << 20;
 constexpr uint64_t slowest_planned_flops = uint64_t{1'000'000'000};
 // How long nobody may be eligible for what is left before those who failed it may try again.
 constexpr uint64_t stuck_ms = 5'000;
+constexpr uint64_t inputs_checked_every_ms = 1'000;
 
 // Of numbers that came by themselves, not inside an exchange.
 uint64_t uploaded_bytes(const Assignment& assignment) {
@@ -182,6 +183,23 @@ void JobBoard::begin(Job& job) {
     if (job.record.state != JobState::queued) return;
     job.record.state = JobState::running;
     journal_.job(job.record);
+}
+
+// Contributors may hold the slices of all that is left, so nothing of the operands is read for a long time:
+// what they compute with numbers that are the operands' no more would be in vain.
+void JobBoard::check_inputs(Job& job) {
+    const uint64_t now_ms = environment_.now_ms();
+    const bool due = job.record.state == JobState::running && !job.finishing && !job.checking_inputs &&
+                     now_ms - job.inputs_checked_ms >= inputs_checked_every_ms;
+    if (!due) return;
+    job.checking_inputs = true;
+    job.inputs_checked_ms = now_ms;
+    workshop_.check_inputs(job.plan, [this, id = job.record.id](const std::string& error) {
+        Job* const found = find_running(id);
+        if (found == nullptr) return;
+        found->checking_inputs = false;
+        if (!error.empty()) end(*found, JobState::failed, error);
+    });
 }
 
 void JobBoard::finish_if_complete(Job& job) {
@@ -388,6 +406,7 @@ void JobBoard::tick() {
     for (auto& [id, job] : jobs_) {
         if (is_over(job.record.state)) continue;
         if (trusted_changed && job.record.choice.resolved == Policy::recompute) evaluate_all(job);
+        check_inputs(job);
         fall_back_to_recompute(job);
         unstick(job);
     }

@@ -58,7 +58,7 @@ class JobBoard {
     void start_after(JobId last) { last_id_ = std::max(last_id_, last); }
     // What the contributors seen lately can take.
     Capacity capacity();
-    // Several times a second: jobs that lack volunteers or are stuck.
+    // Several times a second: jobs whose operands changed, that lack volunteers or are stuck.
     void tick();
 
     // Approved volunteers with a computer seen in the last minutes, in different networks; counted a few
@@ -76,6 +76,7 @@ class JobBoard {
     void cancel_stored(std::vector<Assignment> open, const std::string& reason);
     std::string why_nobody_computes();
     std::string whose_turn_it_is(const Job& job);
+    void check_inputs(Job& job);
     void finish_if_complete(Job& job);
     void fall_back_to_recompute(Job& job);
     void unstick(Job& job);

@@ -40,6 +40,8 @@ class Workshop {
     // Computes a task here and merges it; the answer has no findings.
     virtual void compute(std::shared_ptr<Plan> plan, JobId job, TaskNumber task,
                          std::function<void(VerifyAnswer)> done) = 0;
+    // Runs plan->check_inputs(); an empty text means they are as they were.
+    virtual void check_inputs(std::shared_ptr<Plan> plan, std::function<void(std::string error)> done) = 0;
     // Runs plan->finish(); an empty text means it is done.
     virtual void finish(std::shared_ptr<Plan> plan, std::function<void(std::string error)> done) = 0;
     virtual void discard(std::shared_ptr<Plan> plan) = 0;

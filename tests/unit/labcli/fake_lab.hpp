@@ -160,6 +160,17 @@ class FakeWorkshop final : public Workshop {
                  std::function<void(VerifyAnswer)> done) override {
         keep([this, plan, job, task, done] { done(verifier_.compute(*plan, job, task)); });
     }
+    void check_inputs(std::shared_ptr<Plan> plan, std::function<void(std::string)> done) override {
+        keep([plan, done] {
+            std::string error;
+            try {
+                plan->check_inputs();
+            } catch (const Error& changed) {
+                error = changed.what();
+            }
+            done(error);
+        });
+    }
     void finish(std::shared_ptr<Plan> plan, std::function<void(std::string)> done) override {
         keep([plan, done] {
             plan->finish();

@@ -164,8 +164,9 @@ class TestJobBoard : public QObject {
         lab.pass_ms(40'000);  // an exchange may take half a minute
         QCOMPARE(lab.board.reason_of(job), std::string("computing"));
         lab.pass_ms(30'000);
-        QCOMPARE(lab.board.reason_of(job),
-                 std::string("waiting for contributors: none is connected, the last was heard 1 min 10 s ago"));
+        QCOMPARE(
+            lab.board.reason_of(job),
+            std::string("waiting for contributors: none is connected, the last was heard 1 min 10 s ago"));
         QCOMPARE(one.state_text(lab.now_ms), std::string("silent"));
         ExchangeRequest request = lab.request(one, 0);
         request.state = "computing";
@@ -208,6 +209,22 @@ class TestJobBoard : public QObject {
         QVERIFY(after.journal.open_assignments(id).empty());
         for (const char* part : {"\"tasks\":3", "\"accepted\":1"})
             QVERIFY2(job.record.report.find(part) != std::string::npos, job.record.report.c_str());
+    }
+
+    void operands_that_change_end_the_job_though_nothing_more_of_them_is_read() {
+        FakeLab lab;
+        const auto plan = std::make_shared<FakePlan>(3);
+        Job& job = lab.submit(plan, Policy::recompute);
+        LiveComputer& computer = lab.join_proven();
+        lab.do_honestly(computer, lab.take(computer, 1));
+        const std::vector<Grant> others = lab.take(computer, 2);
+        plan->inputs_changed = true;
+        lab.pass_ms(2'000);
+        QVERIFY(job.record.state == JobState::failed);
+        QVERIFY(job.record.reason.find("found it changed") != std::string::npos);
+        QCOMPARE(lab.journal.accepted.size(), size_t{1});
+        for (const Grant& grant : others) QVERIFY(lab.state(grant) == AssignmentState::cancelled);
+        QVERIFY(plan->discarded);
     }
 
     void when_operands_changed_over_a_restart_nothing_stays_open() {
