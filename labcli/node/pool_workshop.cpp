@@ -97,7 +97,7 @@ void PoolWorkshop::read(std::function<void(std::string)> done, std::function<voi
 }
 
 void PoolWorkshop::discard(std::shared_ptr<Plan> plan) {
-    reading_.post([plan = std::move(plan)] {
+    removing_.post([plan = std::move(plan)] {
         try {
             plan->discard();
         } catch (const std::exception&) {

@@ -41,6 +41,8 @@ class PoolWorkshop final : public Workshop {
     static constexpr size_t most_waiting = size_t{1} << 20;
     WorkPool verifying_{1, most_waiting};
     WorkPool reading_{1, most_waiting};
+    // File systems take seconds to free a large file: nobody else's job may wait for that.
+    WorkPool removing_{1, most_waiting};
 };
 
 }  // namespace goblin::lab

@@ -20,7 +20,7 @@
 namespace goblin::lab {
 
 // `tasks` products of a row panel [edge, depth] with one common B [depth, edge].
-class FakePlan final : public Plan {
+class FakePlan : public Plan {
   public:
     explicit FakePlan(uint64_t tasks, DType dtype = DType::i32, int64_t edge = 4, int64_t depth = 3)
         : tasks_(tasks),
