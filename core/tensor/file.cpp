@@ -138,7 +138,8 @@ bool rename_file(const std::filesystem::path& from, const std::filesystem::path&
                                  ? error_of(std::rename(from.c_str(), to.c_str()))
                                  : rename_without_replacing(from.c_str(), to.c_str());
     if (error_number != 0 && error_number != EEXIST)
-        throw Error(ErrorKind::io, "cannot rename {} to {}: {}; rename it by hand, it is complete",
+        throw Error(ErrorKind::io,
+                    "cannot rename {0} to {1}: {2}; it is complete: mend that, then type: mv {0} {1}",
                     from.string(), to.string(), reason(error_number));
     return error_number == 0;
 }

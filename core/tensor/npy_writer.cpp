@@ -109,8 +109,8 @@ void NpyWriter::finish() {
     if (!rename_file(partial(), target_, existing_))
         throw Error(
             ErrorKind::usage,
-            "expected no file at {}, found one that appeared meanwhile; move it away and finish again: "
-            "the result is in {}",
+            "expected no file at {0}, found one that appeared meanwhile; the result is complete in {1}: move "
+            "the other file away, then type: mv {1} {0}",
             target_.string(), partial().string());
     sync_folder(target_.parent_path());
 }

@@ -62,9 +62,9 @@ class Plan : public Syncable {
     // Puts an accepted task's outputs into place. sync() makes all that was merged before durable.
     virtual void merge(uint64_t task, std::span<const Tensor> outputs) = 0;
     // All tasks are merged: the output is complete and gets its name, durably. May be called again after a
-    // crash.
+    // crash. When the name can't be given, what it throws says where the output is and what to type.
     virtual void finish() = 0;
-    // Removes what is unfinished.
+    // Removes what is unfinished: not an output that only lacks its name, which is somebody's computed work.
     virtual void discard() = 0;
     // Whether the tasks are matrix products of their two slices: those can be verified by the product check,
     // and a dispute about one element settled without computing the rest.

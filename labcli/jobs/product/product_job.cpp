@@ -12,6 +12,7 @@
 #include <optional>
 #include <shared_mutex>
 #include <system_error>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/graph/checked.hpp"
@@ -251,15 +252,22 @@ class ProductPlan final : public Plan {
         if (complete_) return;
         if (!output_) throw Error(ErrorKind::failed, "expected an unfinished output, found it discarded");
         check_inputs();
+        output_->sync();
+        whole_ = true;
         output_->finish();
         output_.reset();
         complete_ = true;
     }
 
     void discard() override {
-        const std::unique_lock lock(finish_mutex_);
-        if (output_) output_->discard();
-        output_.reset();
+        std::optional<NpyWriter> given_up;
+        {
+            const std::unique_lock lock(finish_mutex_);
+            given_up = std::exchange(output_, std::nullopt);
+            if (whole_) return;
+        }
+        // Closing a large file takes long; nobody who merges waits for it.
+        if (given_up) given_up->discard();
     }
 
     static PlanSummary summarize(const Layout& layout) {
@@ -316,7 +324,8 @@ class ProductPlan final : public Plan {
     path target_;
     std::shared_mutex finish_mutex_;  // merges share it, the end has it alone
     std::optional<NpyWriter> output_;
-    bool complete_ = false;
+    bool whole_ = false;     // nothing but its name is missing
+    bool complete_ = false;  // it has its name
 };
 
 std::string required_path(const json& arguments, const char* name) {

@@ -62,6 +62,32 @@ class TestProductJob : public QObject {
         QCOMPARE(files_->wrong_output(), std::string());
     }
 
+    void an_output_that_can_not_have_its_name_stays_where_the_reason_says() {
+        json stored = specification(false);
+        const Tensor right = files_->expected().clone();
+        const auto plan = open_product(stored, true);
+        plan->merge(0, std::span(&right, 1));
+        put_something_at_the_output();
+        const std::string partial = files_->partial()->string();
+        const std::string advice =
+            fmt::format("complete in {0}: move the other file away, then type: mv {0} {1}", partial,
+                        files_->output().string());
+        VERIFY_REFUSED(plan->finish(), advice.c_str());
+        plan->discard();  // as at the end of a job that failed
+        QVERIFY(std::filesystem::exists(partial));
+        std::filesystem::rename(partial, files_->output());
+        QCOMPARE(files_->wrong_output(), std::string());
+    }
+
+    void an_output_whose_operand_changed_is_discarded() {
+        json stored = specification(false);
+        const auto plan = open_product(stored, true);
+        std::filesystem::remove(files_->a());
+        VERIFY_REFUSED(plan->finish(), "found it changed");
+        plan->discard();
+        QVERIFY(!files_->partial());
+    }
+
     void a_finished_output_is_known_as_this_jobs_own() {
         put_something_at_the_output();
         json stored = specification(true);
