@@ -138,6 +138,9 @@ void LabWork::drop_stray_outputs() {
 void LabWork::granted(std::vector<Grant> grants, uint64_t memory_bytes) {
     for (Grant& grant : grants) {
         if (book_.find(grant.assignment) != nullptr) continue;  // it was on its way to us twice
+        // One id computes once at a time: what ends first would be taken for the other. The lab sends it
+        // again.
+        if (leaving_.contains(grant.assignment)) continue;
         // The lab grants no more than we want. What is dropped here it sends again, since we don't list it.
         if (book_.size() >= limits::open_assignments) return;
         const uint64_t taken = bytes_in_memory();
@@ -227,6 +230,7 @@ void LabWork::end(Assignment& assignment, ResultKind kind, const std::string& re
 void LabWork::close(const AssignmentId& id) {
     Assignment* assignment = book_.find(id);
     if (assignment == nullptr) return;
+    if (assignment->stage == Stage::computing) leaving_.insert(id);
     unpin(*assignment);
     drop_outputs(*assignment);
     release_disk(*assignment);
@@ -333,11 +337,9 @@ std::optional<ComputeOrder> LabWork::next_order(const std::function<bool(const G
 }
 
 void LabWork::compute_ended(const AssignmentId& id, ComputeOutcome outcome) {
+    if (leaving_.erase(id) > 0)  // cancelled meanwhile
+        return remove_output_files(folder_ / "outputs", id, limits::task_outputs);
     Assignment* assignment = book_.find(id);
-    if (assignment == nullptr) {  // cancelled meanwhile
-        remove_output_files(folder_ / "outputs", id, limits::task_outputs);
-        return;
-    }
     assert(assignment->stage == Stage::computing);
     switch (outcome.kind) {
         case ComputeOutcome::Kind::computed: {

@@ -123,6 +123,7 @@ class LabWork {
     std::map<Digest, TensorSpec> fetches_;      // under way; each pins its blob
     std::map<Digest, uint64_t> wrong_fetches_;  // how often the lab sent other bytes
     std::set<std::pair<AssignmentId, Digest>> uploads_;
+    std::set<AssignmentId> leaving_;  // gone from the book while a device still has them
     Tally tally_;
     std::string stop_reason_;
     std::optional<std::string> disk_trouble_;

@@ -127,6 +127,11 @@ void FakeLab::cancel(const AssignmentId& id, const std::string& reason) {
     look_at_waiting();
 }
 
+void FakeLab::cancel_and_grant_anew(const AssignmentId& id) {
+    to_grant_anew_ = id;
+    look_at_waiting();
+}
+
 size_t FakeLab::count(State state) const {
     return static_cast<size_t>(std::count_if(assignments_.begin(), assignments_.end(),
                                              [state](const auto& e) { return e.second.state == state; }));
@@ -298,6 +303,10 @@ bool FakeLab::fill_news(const ExchangeRequest& request, ExchangeReply& reply) {
         const bool handed_out = std::find(to_grant_.begin(), to_grant_.end(), id) == to_grant_.end();
         if (handed_out && assignment.state == State::issued && !holding.contains(id))
             reply.tasks.push_back(assignment.grant);
+    }
+    if (const auto anew = std::exchange(to_grant_anew_, std::nullopt)) {
+        reply.cancel.push_back({*anew, "granted anew"});
+        reply.tasks.push_back(assignments_.at(*anew).grant);
     }
     while (!to_grant_.empty() && (grants_more_than_wanted || reply.tasks.size() < request.want.tasks)) {
         reply.tasks.push_back(assignments_.at(to_grant_.front()).grant);

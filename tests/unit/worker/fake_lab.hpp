@@ -47,6 +47,8 @@ class FakeLab {
     // Hands out a task as it is.
     AssignmentId add_task(TaskMessage task, uint64_t duration_ms = 60'000);
     void cancel(const AssignmentId& id, const std::string& reason);
+    // In one reply cancels it and grants the same id again.
+    void cancel_and_grant_anew(const AssignmentId& id);
     // Answers an exchange that waits, if what the lab would say has changed.
     void look() { look_at_waiting(); }
     const Assignment& assignment(const AssignmentId& id) const { return assignments_.at(id); }
@@ -102,6 +104,7 @@ class FakeLab {
 
     std::map<AssignmentId, Assignment> assignments_;
     std::deque<AssignmentId> to_grant_;
+    std::optional<AssignmentId> to_grant_anew_;
     std::map<Digest, Tensor> blobs_;
     std::optional<Waiting> waiting_;
     std::map<std::string, ExchangeReply> answered_;  // by session and sequence

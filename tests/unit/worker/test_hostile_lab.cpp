@@ -1,5 +1,5 @@
 // A lab that grants more than the owner lends: what doesn't fit memory or disk is handed back before it is
-// kept.
+// kept. And one that grants an id again while that computes.
 #include <QtTest>
 
 #include "tests/unit/worker/worker_bench.hpp"
@@ -127,6 +127,24 @@ class TestHostileLab : public QObject {
         QCOMPARE(lab.downloads_of(shared), uint64_t{1});
         const AssignmentId honest = lab.add_product(wide(1), tall(3));
         EVENTUALLY(bench, lab.assignment(honest).state == State::agreed);
+    }
+
+    void an_id_cancelled_and_granted_anew_while_it_computes_is_computed_once_at_a_time() {
+        FakeLab lab;
+        WorkerBench bench;
+        bench.mood->takes_ms = 60'000;
+        const AssignmentId id = lab.add_product(small_a(), small_b(), true);
+        bench.start({lab.link()});
+        EVENTUALLY(bench, bench.mood->running == 1);
+        lab.cancel_and_grant_anew(id);
+        EVENTUALLY(bench, bench.logged("granted anew"));
+        EVENTUALLY(bench, bench.mood->runs == 2);
+        QCOMPARE(bench.session().work().tally().handed_back, uint64_t{0});
+        QCOMPARE(bench.session().work().book().count(worker::Stage::computing), size_t{1});
+        lab.cancel(id, "not needed");
+        EVENTUALLY(bench, bench.mood->running == 0);
+        bench.running().stop("the test is over");
+        EVENTUALLY(bench, bench.exit_code == 0);
     }
 };
 
