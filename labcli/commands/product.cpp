@@ -92,6 +92,10 @@ void add_product(CLI::App& app, Session& session) {
                 throw Error(ErrorKind::usage,
                             "expected a file name in UTF-8, found '{}'; choose another name",
                             plain_text(path));
+            if (path.empty())
+                throw Error(ErrorKind::usage,
+                            "expected the name of a file, found an empty one; give its path, for example "
+                            "C.npy");
             return std::filesystem::absolute(path).lexically_normal().string();
         };
         json arguments = {{"kind", product_kind},

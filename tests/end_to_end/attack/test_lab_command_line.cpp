@@ -91,6 +91,8 @@ const WrongValue wrong_values[] = {
     {"product", {"A.npy", "B.npy", "-o", "B.npy"}},
     {"product", {"A.npy", "B.npy", "-o", "C.npy", "--detach=x"}},
     {"product", {"A.npy", "B.npy", "-o", "\xff.npy"}},
+    {"product", {"A.npy", "B.npy", "-o", ""}},
+    {"product", {"", "B.npy", "-o", "C.npy"}},
     {"job status", {"0"}},
     {"job status", {"x"}},
     {"job status", {"18446744073709551616"}},
