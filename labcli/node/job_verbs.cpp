@@ -132,7 +132,8 @@ Job& expect_job(LabNode::Parts& parts, JobId id) {
 json status_of(LabNode::Parts& parts, Job& job) {
     const JobRecord& record = job.record;
     json status = is_over(record.state) ? stored(record.report) : json::object();
-    if (status.empty()) status = report_of(job, parts.contributors, parts.environment.now_ms());
+    if (status.empty())
+        status = report_of(job, parts.contributors, parts.environment.now_ms(), parts.board.is_computed(job));
     status["id"] = record.id;
     status["kind"] = record.kind;
     status["state"] = std::string(name_of(record.state));

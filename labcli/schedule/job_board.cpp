@@ -26,6 +26,8 @@ constexpr uint64_t presence_valid_ms = 200;
 // How long a job with policy `auto` goes short of volunteers before the lab recomputes instead.
 constexpr uint64_t shortage_patience_ms = 10'000;
 // A job isn't cut finer for computers with less than this, whatever they say of themselves or seem to be.
+// Where there are no others, those with at least so much count.
+constexpr uint64_t smallest_ever_planned_memory_bytes = uint64_t{32} << 20;
 constexpr uint64_t smallest_planned_memory_bytes = uint64_t{64} << 20;
 constexpr uint64_t slowest_planned_flops = uint64_t{1'000'000'000};
 // How long nobody may be eligible for what is left before those who failed it may try again.
@@ -220,7 +222,7 @@ void JobBoard::end(Job& job, JobState state, std::string reason) {
     job.record.state = state;
     job.record.reason = std::move(reason);
     job.record.ended_at_ms = environment_.wall_ms();
-    job.record.report = report_of(job, contributors_, environment_.now_ms()).dump();
+    job.record.report = report_of(job, contributors_, environment_.now_ms(), true).dump();
     std::vector<AssignmentId> claims;
     for (const auto& [number, task] : job.queue.open())
         claims.insert(claims.end(), task.claims.begin(), task.claims.end());
@@ -255,10 +257,11 @@ const JobBoard::Presence& JobBoard::presence() {
     if (presence_.counted_ms != 0 && now_ms - presence_.counted_ms < presence_valid_ms) return presence_;
     std::set<VolunteerId> volunteers;
     std::set<std::string> networks;
-    presence_ = {now_ms, 0, false};
+    presence_ = {now_ms, 0, false, 0};
     for (const auto& [id, computer] : contributors_.computers()) {
         if (computer.last_seen_ms == 0 || now_ms - computer.last_seen_ms > seen_recently_ms) continue;
         if (!contributors_.why_not(computer).empty()) continue;
+        presence_.largest_memory_bytes = std::max(presence_.largest_memory_bytes, computer.memory_bytes());
         presence_.trusted |= contributors_.volunteer(computer.record.volunteer).trusted;
         if (!volunteers.insert(computer.record.volunteer).second) continue;
         presence_.independent += computer.network.empty() || networks.insert(computer.network).second;
@@ -270,15 +273,21 @@ uint64_t JobBoard::independent_volunteers() {
     return presence().independent;
 }
 
+bool JobBoard::counts(const LiveComputer& computer) {
+    return computer.last_seen_ms != 0 && environment_.now_ms() - computer.last_seen_ms <= seen_recently_ms &&
+           contributors_.why_not(computer).empty() && computer.memory_bytes() > 0;
+}
+
 Capacity JobBoard::capacity() {
     Capacity capacity;
+    uint64_t largest_bytes = 0;
+    for (const auto& [id, computer] : contributors_.computers())
+        if (counts(computer)) largest_bytes = std::max(largest_bytes, computer.memory_bytes());
+    const uint64_t least_bytes =
+        std::clamp(largest_bytes, smallest_ever_planned_memory_bytes, smallest_planned_memory_bytes);
     for (const auto& [id, computer] : contributors_.computers()) {
-        const bool counts = computer.last_seen_ms != 0 &&
-                            environment_.now_ms() - computer.last_seen_ms <= seen_recently_ms &&
-                            contributors_.why_not(computer).empty() && !computer.devices.empty();
-        if (!counts) continue;
         const uint64_t memory_bytes = computer.memory_bytes();
-        if (memory_bytes < smallest_planned_memory_bytes) continue;
+        if (!counts(computer) || memory_bytes < least_bytes) continue;
         const uint64_t flops = std::max(computer.speed_flops(), slowest_planned_flops);
         const bool first = capacity.computers++ == 0;
         capacity.smallest_memory_bytes =
@@ -299,9 +308,10 @@ std::string JobBoard::reason_of(Job& job) {
     if (job.replicas() > independent && job.queue.fresh() == 0 && job.queue.unprepared() == 0)
         return fmt::format("waiting for {} more independent volunteers: each task needs {}",
                            job.replicas() - independent, job.replicas());
+    if (std::string reason = why_too_little_memory(job); !reason.empty()) return reason;
     if (book_.size() == 0 && job.preparing) return "reading the operands";
     if (job.record.state == JobState::queued) return whose_turn_it_is(job);
-    return "computing";
+    return computing;
 }
 
 std::string JobBoard::why_nobody_computes() {
@@ -320,6 +330,18 @@ std::string JobBoard::why_nobody_computes() {
                ? "waiting for contributors: none is connected"
                : fmt::format("waiting for contributors: none is connected, the last was heard {} ago",
                              duration_text(now_ms - heard_ms));
+}
+
+std::string JobBoard::why_too_little_memory(const Job& job) {
+    const uint64_t largest_bytes = presence().largest_memory_bytes;
+    const uint64_t needed_bytes = job.summary.memory_per_task_bytes;
+    const auto& open = job.queue.open();
+    const bool in_hand =
+        std::any_of(open.begin(), open.end(), [](const auto& entry) { return !entry.second.claims.empty(); });
+    if (in_hand || needed_bytes <= largest_bytes || largest_bytes == 0) return {};
+    return fmt::format(
+        "waiting for a contributor with {} of memory for a task: the largest of those connected has {}",
+        size_text(needed_bytes), size_text(largest_bytes));
 }
 
 // Of a job of which nothing has been handed out.

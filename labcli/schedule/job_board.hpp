@@ -53,6 +53,8 @@ class JobBoard {
     void begin(Job& job);
     // Why the job isn't done yet, in one sentence for people.
     std::string reason_of(Job& job);
+    // Whether it gets on: how long one waits that doesn't, nobody knows.
+    bool is_computed(Job& job) { return reason_of(job) == computing; }
     JobId next_id() { return ++last_id_; }
     // Numbers up to this one were given, also to jobs deleted since.
     void start_after(JobId last) { last_id_ = std::max(last_id_, last); }
@@ -71,11 +73,16 @@ class JobBoard {
     const std::string& held_back() const { return held_back_; }
 
   private:
+    static constexpr const char* computing = "computing";
+
     void take_prepared(JobId id, const PrepareAnswer& answer);
     void restore_assignments(Job& job, std::vector<Assignment> open);
     void cancel_stored(std::vector<Assignment> open, const std::string& reason);
     std::string why_nobody_computes();
+    std::string why_too_little_memory(const Job& job);
     std::string whose_turn_it_is(const Job& job);
+    // Whether a plan should fit it: approved, heard lately, with memory for tasks.
+    bool counts(const LiveComputer& computer);
     void check_inputs(Job& job);
     void finish_if_complete(Job& job);
     void fall_back_to_recompute(Job& job);
@@ -96,6 +103,7 @@ class JobBoard {
         uint64_t counted_ms = 0;  // 0: never
         uint64_t independent = 0;
         bool trusted = false;
+        uint64_t largest_memory_bytes = 0;  // for tasks, of one computer
     };
     const Presence& presence();
     Presence presence_;

@@ -20,7 +20,7 @@ json computers_of(Contributors& contributors, VolunteerId volunteer) {
 
 }  // namespace
 
-json report_of(const Job& job, Contributors& contributors, uint64_t now_ms) {
+json report_of(const Job& job, Contributors& contributors, uint64_t now_ms, bool is_computed) {
     const PolicyChoice& choice = job.record.choice;
     json by = json::array();
     for (const auto& [volunteer, tasks] : job.agreed_results)
@@ -47,7 +47,7 @@ json report_of(const Job& job, Contributors& contributors, uint64_t now_ms) {
                      {"bits_promised", choice.resolved != Policy::product || !job.has_floats},
                      {"disputes", job.record.tally.disputes},
                      {"tasks_computed_by_lab", job.record.tally.computed_by_lab}}}};
-    if (done_here > 0) report["left_s"] = elapsed_s / done_here * left;
+    if (done_here > 0 && is_computed) report["left_s"] = elapsed_s / done_here * left;
     if (choice.resolved == Policy::product) {
         report["verification"]["rows_checked"] = job.record.tally.rows_checked;
         report["verification"]["rows_recomputed"] = job.record.tally.rows_recomputed;

@@ -9,6 +9,6 @@
 namespace goblin::lab {
 
 // Of a job that runs or has just ended; kept with the record of an ended one.
-nlohmann::json report_of(const Job& job, Contributors& contributors, uint64_t now_ms);
+nlohmann::json report_of(const Job& job, Contributors& contributors, uint64_t now_ms, bool is_computed);
 
 }  // namespace goblin::lab

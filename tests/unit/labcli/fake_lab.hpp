@@ -32,6 +32,7 @@ class FakePlan : public Plan {
         PlanSummary summary;
         summary.tasks = tasks_;
         summary.has_floats = dtype_info(panel_.dtype).is_float;
+        summary.memory_per_task_bytes = memory_per_task_bytes;
         summary.text = "a fake";
         return summary;
     }
@@ -75,7 +76,8 @@ class FakePlan : public Plan {
         return std::move(make_reference_engine()->run(graph(task), inputs, {})[0]);
     }
 
-    size_t copies = 1;  // of each task's output
+    size_t copies = 1;                   // of each task's output
+    uint64_t memory_per_task_bytes = 0;  // as the plan says
     std::map<uint64_t, Tensor> merged;
     bool finished = false;
     bool discarded = false;

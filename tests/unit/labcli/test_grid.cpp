@@ -112,7 +112,7 @@ class TestGrid : public QObject {
         // What JobBoard::capacity() says at the very least.
         Capacity capacity;
         capacity.computers = 1;
-        capacity.smallest_memory_bytes = uint64_t{64} << 20;
+        capacity.smallest_memory_bytes = uint64_t{32} << 20;
         capacity.slowest_flops = 1'000'000'000;
         const Grid grid = choose_grid({8'192, 8'192, 8'192, DType::f32}, capacity);
         QVERIFY2(grid.tiles() <= 2'000, qPrintable(QString::number(grid.tiles())));

@@ -1,7 +1,10 @@
 // A job from its submission to its end, over restarts of the lab node and with contributors that come and go.
 #include <QTest>
 
+#include <nlohmann/json.hpp>
+
 #include "fake_lab.hpp"
+#include "labcli/schedule/job_report.hpp"
 
 namespace goblin::lab {
 
@@ -128,6 +131,40 @@ class TestJobBoard : public QObject {
         QVERIFY(lab.board.reason_of(job).find("approve") != std::string::npos);
     }
 
+    void a_plan_is_made_for_small_computers_where_there_are_no_others() {
+        FakeLab lab;
+        const auto offer = [&lab](uint64_t memory_bytes) {
+            LiveComputer& computer = lab.join();
+            ExchangeRequest request = lab.request(computer, 0);
+            request.want.devices[0].memory_bytes = memory_bytes;
+            lab.exchange(computer, request);
+        };
+        offer(0);
+        offer(uint64_t{4} << 20);
+        QCOMPARE(lab.board.capacity().computers, uint64_t{0});
+        offer(uint64_t{20} << 20);
+        offer(uint64_t{56} << 20);
+        QCOMPARE(lab.board.capacity().computers, uint64_t{1});
+        QCOMPARE(lab.board.capacity().smallest_memory_bytes, uint64_t{56} << 20);
+        offer(uint64_t{1} << 30);
+        QCOMPARE(lab.board.capacity().computers, uint64_t{1});
+        QCOMPARE(lab.board.capacity().smallest_memory_bytes, uint64_t{1} << 30);
+    }
+
+    void a_job_that_needs_more_memory_than_anybody_has_says_so() {
+        FakeLab lab;
+        const auto plan = std::make_shared<FakePlan>(1);
+        plan->memory_per_task_bytes = uint64_t{3} << 30;
+        Job& job = lab.submit(plan, Policy::recompute);
+        LiveComputer& computer = lab.join();
+        lab.exchange(computer, lab.request(computer, 0));
+        lab.pass_ms(1'000);
+        QCOMPARE(
+            lab.board.reason_of(job),
+            std::string("waiting for a contributor with 3 GiB of memory for a task: the largest of those "
+                        "connected has 1 GiB"));
+    }
+
     void a_job_waits_for_its_turn_and_says_whose_it_is() {
         FakeLab lab;
         Job& first = lab.submit(std::make_shared<FakePlan>(2), Policy::recompute);
@@ -147,6 +184,22 @@ class TestJobBoard : public QObject {
         QCOMPARE(lab.take(one, 2).size(), size_t{2});
         QVERIFY(second.record.state == JobState::running);
         QCOMPARE(lab.board.reason_of(second), std::string("computing"));
+    }
+
+    void time_left_is_said_only_while_somebody_computes() {
+        FakeLab lab;
+        Job& job = lab.submit(std::make_shared<FakePlan>(3), Policy::recompute);
+        LiveComputer& one = lab.join_proven();
+        lab.pass_ms(3'000);
+        lab.do_honestly(one, lab.take(one, 1));
+        lab.take(one, 1);
+        lab.pass_ms(1'000);
+        const auto left_s = [&] {
+            return report_of(job, lab.contributors, lab.now_ms, lab.board.is_computed(job))["left_s"];
+        };
+        QCOMPARE(left_s().get<double>(), 8.0);
+        lab.pass_ms(70'000);
+        QVERIFY(left_s().is_null());
     }
 
     void a_job_that_waits_can_be_stopped() {
