@@ -85,7 +85,7 @@ void expect_no_writer(JobId writer, const std::filesystem::path& output) {
 
 Submission plan_submission(LabNode& node, const json& arguments) {
     const JobKind& kind = job_kind(arguments.at("kind").get<std::string>());
-    const Capacity capacity = node.administer([](LabNode::Parts parts) { return parts.board.capacity(); });
+    const Capacity capacity = node.administer([](LabNode::Parts parts) { return parts.board.presence().capacity(); });
     Submission submission{kind, plan_of(kind, arguments.at("arguments"), capacity), policy_of(arguments), {}};
     submission.summary = kind.summarize(submission.specification);
     const std::filesystem::path output = output_of(submission.specification);

@@ -121,7 +121,7 @@ void Dispatcher::grant_again(const LiveComputer& computer, const std::vector<Ass
     for (const AssignmentId& id : computer.open) {
         if (known.contains(id)) continue;
         const Assignment& assignment = *book_.find(id);
-        Job* const job = board_.find_running(assignment.job);
+        Job* const job = board_.find_unfinished(assignment.job);
         const OpenTask* const task = job == nullptr ? nullptr : job->queue.find(assignment.task);
         if (task == nullptr || assignment.state != AssignmentState::issued) continue;
         tasks.push_back(grant_of(assignment, task->prepared));

@@ -62,7 +62,7 @@ void ExchangeDesk::drop_lost(LiveComputer& computer, const std::vector<Assignmen
         } else {
             give_up(assignment, "the worker no longer has it");
         }
-        if (Job* const job = board_.find_running(job_id)) board_.judge().evaluate(*job, task);
+        if (Job* const job = board_.find_unfinished(job_id)) board_.judge().evaluate(*job, task);
     }
 }
 
@@ -161,7 +161,7 @@ std::optional<Receipt> ExchangeDesk::take_result(LiveComputer& computer, Result&
             receipt = take_end(*assignment, result);
             break;
     }
-    if (Job* const job = board_.find_running(job_id)) board_.judge().evaluate(*job, task);
+    if (Job* const job = board_.find_unfinished(job_id)) board_.judge().evaluate(*job, task);
     return receipt;
 }
 
@@ -172,7 +172,7 @@ Receipt ExchangeDesk::take_commitment(Assignment& assignment, Result& result) {
             result,
             "expected the digest that was committed before, found another: a commitment can't be changed");
     }
-    const OpenTask& task = *board_.find_running(assignment.job)->queue.find(assignment.task);
+    const OpenTask& task = *board_.find_unfinished(assignment.job)->queue.find(assignment.task);
     if (result.digests.size() != task.prepared.outputs.size())
         return refused(result, fmt::format("expected {} digests, found {}", task.prepared.outputs.size(),
                                            result.digests.size()));
@@ -185,7 +185,7 @@ Receipt ExchangeDesk::take_data(Assignment& assignment, Result& result) {
     if (assignment.digests.empty())
         return refused(result, "expected a commitment before the numbers, found none");
     if (!assignment.asked_to_send) return refused(result, "expected to be asked before numbers are sent");
-    const OpenTask& task = *board_.find_running(assignment.job)->queue.find(assignment.task);
+    const OpenTask& task = *board_.find_unfinished(assignment.job)->queue.find(assignment.task);
     auto outputs = std::make_shared<std::vector<Tensor>>();
     try {
         for (FrameMessage& message : result.outputs)
@@ -211,7 +211,7 @@ Receipt ExchangeDesk::take_data(Assignment& assignment, Result& result) {
 // give up every task but those that they hold alone.
 void ExchangeDesk::give_up(Assignment& assignment, std::string_view reason) {
     drop_claim(assignment);
-    if (Job* const job = board_.find_running(assignment.job)) {
+    if (Job* const job = board_.find_unfinished(assignment.job)) {
         if (OpenTask* const task = job->queue.find(assignment.task)) task->given_up = true;
         journal_.event(assignment.job,
                        fmt::format("task {}: computer {} committed to a result and gave it up: {}",
@@ -230,7 +230,7 @@ Receipt ExchangeDesk::take_end(Assignment& assignment, Result& result) {
     }
     drop_claim(assignment);
     if (result.kind == ResultKind::failed) {
-        if (Job* const job = board_.find_running(assignment.job)) {
+        if (Job* const job = board_.find_unfinished(assignment.job)) {
             if (OpenTask* const task = job->queue.find(assignment.task)) ++task->failures;
             journal_.event(assignment.job, fmt::format("task {}: computer {} failed: {}", assignment.task,
                                                        assignment.computer, reason));
@@ -243,7 +243,7 @@ Receipt ExchangeDesk::take_end(Assignment& assignment, Result& result) {
 }
 
 void ExchangeDesk::drop_claim(Assignment& assignment) {
-    if (Job* const job = board_.find_running(assignment.job))
+    if (Job* const job = board_.find_unfinished(assignment.job))
         if (OpenTask* const task = job->queue.find(assignment.task)) std::erase(task->claims, assignment.id);
 }
 
@@ -348,7 +348,7 @@ std::optional<ExchangeDesk::BlobPlace> ExchangeDesk::find_blob(const LiveCompute
                                                                const Digest& digest) {
     for (const AssignmentId& id : computer.open) {
         const Assignment& assignment = *book_.find(id);
-        Job* const job = board_.find_running(assignment.job);
+        Job* const job = board_.find_unfinished(assignment.job);
         const OpenTask* const task = job == nullptr ? nullptr : job->queue.find(assignment.task);
         if (task == nullptr) continue;
         const auto& inputs = task->prepared.message->inputs;
@@ -364,7 +364,7 @@ std::optional<ExchangeDesk::UploadPlace> ExchangeDesk::find_upload(const LiveCom
     for (const AssignmentId& id : computer.open) {
         const Assignment& assignment = *book_.find(id);
         const auto first = std::find(assignment.digests.begin(), assignment.digests.end(), digest);
-        Job* const job = board_.find_running(assignment.job);
+        Job* const job = board_.find_unfinished(assignment.job);
         const OpenTask* const task = job == nullptr ? nullptr : job->queue.find(assignment.task);
         if (first == assignment.digests.end() || task == nullptr) continue;
         const std::vector<TensorSpec>& specs = task->prepared.outputs;
@@ -410,7 +410,7 @@ std::string ExchangeDesk::take_upload(const LiveComputer& computer, const Upload
     const JobId job_id = assignment->job;
     const TaskNumber task = assignment->task;
     book_.take_outputs(*assignment, outputs);
-    if (Job* const job = board_.find_running(job_id)) board_.judge().evaluate(*job, task);
+    if (Job* const job = board_.find_unfinished(job_id)) board_.judge().evaluate(*job, task);
     board_.judge().look();
     return {};
 }
@@ -423,7 +423,7 @@ void ExchangeDesk::drop_assignments(const LiveComputer& computer, const std::str
         const TaskNumber task = assignment.task;
         drop_claim(assignment);
         book_.cancel(assignment, reason);
-        if (Job* const job = board_.find_running(job_id)) board_.judge().evaluate(*job, task);
+        if (Job* const job = board_.find_unfinished(job_id)) board_.judge().evaluate(*job, task);
     }
     board_.judge().look();
 }
@@ -434,7 +434,7 @@ void ExchangeDesk::expire() {
         if (!book_.expire(assignment)) continue;
         journal_.event(assignment.job, fmt::format("task {}: computer {} is late; others may get the task",
                                                    assignment.task, assignment.computer));
-        if (Job* const job = board_.find_running(assignment.job))
+        if (Job* const job = board_.find_unfinished(assignment.job))
             board_.judge().evaluate(*job, assignment.task);
     }
     board_.judge().look();

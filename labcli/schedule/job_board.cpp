@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -21,15 +20,8 @@ constexpr size_t prepared_ahead = 2048;
 constexpr size_t prepared_at_once = 1024;
 // Slices of one batch together: the first tasks of a job go out before its last slice has been read.
 constexpr uint64_t prepared_bytes_at_once = uint64_t{128} << 20;
-constexpr uint64_t seen_recently_ms = 120'000;
-constexpr uint64_t presence_valid_ms = 200;
 // How long a job with policy `auto` goes short of volunteers before the lab recomputes instead.
 constexpr uint64_t shortage_patience_ms = 10'000;
-// A job isn't cut finer for computers with less than this, whatever they say of themselves or seem to be.
-// Where there are no others, those with at least so much count.
-constexpr uint64_t smallest_ever_planned_memory_bytes = uint64_t{32} << 20;
-constexpr uint64_t smallest_planned_memory_bytes = uint64_t{64} << 20;
-constexpr uint64_t slowest_planned_flops = uint64_t{1'000'000'000};
 // How long nobody may be eligible for what is left before those who failed it may try again.
 constexpr uint64_t stuck_ms = 5'000;
 constexpr uint64_t inputs_checked_every_ms = 1'000;
@@ -53,9 +45,10 @@ JobBoard::JobBoard(const Environment& environment, Contributors& contributors, A
       journal_(journal),
       workshop_(workshop),
       work_arrived_(std::move(work_arrived)),
+      presence_(environment, contributors),
       judge_(
-          environment, contributors, book, journal, workshop, [this](JobId id) { return find_running(id); },
-          [this] { return presence().trusted; },
+          environment, contributors, book, journal, workshop,
+          [this](JobId id) { return find_unfinished(id); }, [this] { return presence_.trusted_machine(); },
           [this](Job& job) {
               finish_if_complete(job);
               work_arrived_();
@@ -67,7 +60,7 @@ Job* JobBoard::find(JobId id) {
     return found == jobs_.end() ? nullptr : &found->second;
 }
 
-Job* JobBoard::find_running(JobId id) {
+Job* JobBoard::find_unfinished(JobId id) {
     Job* const job = find(id);
     return job != nullptr && !is_over(job->record.state) ? job : nullptr;
 }
@@ -117,7 +110,7 @@ void JobBoard::restore_assignments(Job& job, std::vector<Assignment> open) {
     ++restoring_;
     auto restore = [this, id = job.record.id, open = std::move(open)](const PrepareAnswer& answer) {
         --restoring_;
-        Job* const found = find_running(id);
+        Job* const found = find_unfinished(id);
         if (found == nullptr || !answer.error.empty()) {
             cancel_stored(open, "the job is over");
             if (found != nullptr) end(*found, JobState::failed, answer.error);
@@ -154,7 +147,7 @@ void JobBoard::prepare(Job& job) {
 }
 
 void JobBoard::take_prepared(JobId id, const PrepareAnswer& answer) {
-    Job* const job = find_running(id);
+    Job* const job = find_unfinished(id);
     if (job == nullptr) return;
     job->preparing = false;
     if (!answer.error.empty()) {
@@ -174,7 +167,8 @@ void JobBoard::settle_policy(Job& job) {
     else if (job.plan->is_product() && !job.has_floats)
         choice.resolved = Policy::product;
     else
-        choice.resolved = independent_volunteers() >= choice.replicas ? Policy::redundant : Policy::recompute;
+        choice.resolved =
+            presence_.independent_volunteers() >= choice.replicas ? Policy::redundant : Policy::recompute;
     journal_.job(job.record);
     journal_.event(job.record.id,
                    fmt::format("verified by {}: {}", name_of(choice.resolved),
@@ -197,7 +191,7 @@ void JobBoard::check_inputs(Job& job) {
     job.checking_inputs = true;
     job.inputs_checked_ms = now_ms;
     workshop_.check_inputs(job.plan, [this, id = job.record.id](const std::string& error) {
-        Job* const found = find_running(id);
+        Job* const found = find_unfinished(id);
         if (found == nullptr) return;
         found->checking_inputs = false;
         if (!error.empty()) end(*found, JobState::failed, error);
@@ -208,7 +202,7 @@ void JobBoard::finish_if_complete(Job& job) {
     if (!job.queue.complete() || job.finishing || is_over(job.record.state)) return;
     job.finishing = true;
     workshop_.finish(job.plan, [this, id = job.record.id](const std::string& error) {
-        Job* const found = find_running(id);
+        Job* const found = find_unfinished(id);
         if (found == nullptr) return;
         if (error.empty())
             end(*found, JobState::done, {});
@@ -252,62 +246,17 @@ void JobBoard::evaluate_all(Job& job) {
     judge_.look();
 }
 
-const JobBoard::Presence& JobBoard::presence() {
-    const uint64_t now_ms = environment_.now_ms();
-    if (presence_.counted_ms != 0 && now_ms - presence_.counted_ms < presence_valid_ms) return presence_;
-    std::set<VolunteerId> volunteers;
-    std::set<std::string> networks;
-    presence_ = {now_ms, 0, false, 0};
-    for (const auto& [id, computer] : contributors_.computers()) {
-        if (computer.last_seen_ms == 0 || now_ms - computer.last_seen_ms > seen_recently_ms) continue;
-        if (!contributors_.why_not(computer).empty()) continue;
-        presence_.largest_memory_bytes = std::max(presence_.largest_memory_bytes, computer.memory_bytes());
-        presence_.trusted |= contributors_.volunteer(computer.record.volunteer).trusted;
-        if (!volunteers.insert(computer.record.volunteer).second) continue;
-        presence_.independent += computer.network.empty() || networks.insert(computer.network).second;
-    }
-    return presence_;
-}
-
-uint64_t JobBoard::independent_volunteers() {
-    return presence().independent;
-}
-
-bool JobBoard::counts(const LiveComputer& computer) {
-    return computer.last_seen_ms != 0 && environment_.now_ms() - computer.last_seen_ms <= seen_recently_ms &&
-           contributors_.why_not(computer).empty() && computer.memory_bytes() > 0;
-}
-
-Capacity JobBoard::capacity() {
-    Capacity capacity;
-    uint64_t largest_bytes = 0;
-    for (const auto& [id, computer] : contributors_.computers())
-        if (counts(computer)) largest_bytes = std::max(largest_bytes, computer.memory_bytes());
-    const uint64_t least_bytes =
-        std::clamp(largest_bytes, smallest_ever_planned_memory_bytes, smallest_planned_memory_bytes);
-    for (const auto& [id, computer] : contributors_.computers()) {
-        const uint64_t memory_bytes = computer.memory_bytes();
-        if (!counts(computer) || memory_bytes < least_bytes) continue;
-        const uint64_t flops = std::max(computer.speed_flops(), slowest_planned_flops);
-        const bool first = capacity.computers++ == 0;
-        capacity.smallest_memory_bytes =
-            first ? memory_bytes : std::min(capacity.smallest_memory_bytes, memory_bytes);
-        capacity.slowest_flops = first ? flops : std::min(capacity.slowest_flops, flops);
-        capacity.total_flops = first ? flops : capacity.total_flops + flops;
-    }
-    return capacity;
-}
-
 std::string JobBoard::reason_of(Job& job) {
     if (is_over(job.record.state)) return job.record.reason;
     if (!held_back_.empty()) return held_back_;
     if (job.finishing) return "writing the output's last bytes";
     if (std::string reason = why_nobody_computes(); !reason.empty()) return reason;
-    const uint64_t independent = independent_volunteers();
+    const uint64_t independent = presence_.independent_volunteers();
     if (independent == 0) return "waiting for a person to approve a volunteer (goblin-lab node list)";
     if (job.replicas() > independent && job.queue.fresh() == 0 && job.queue.unprepared() == 0)
-        return fmt::format("waiting for {} more independent volunteers: each task needs {}",
-                           job.replicas() - independent, job.replicas());
+        return fmt::format("waiting for {}: each task needs {}",
+                           count_text(job.replicas() - independent, "more independent volunteer"),
+                           job.replicas());
     if (std::string reason = why_too_little_memory(job); !reason.empty()) return reason;
     if (book_.size() == 0 && job.preparing) return "reading the operands";
     if (job.record.state == JobState::queued) return whose_turn_it_is(job);
@@ -333,7 +282,7 @@ std::string JobBoard::why_nobody_computes() {
 }
 
 std::string JobBoard::why_too_little_memory(const Job& job) {
-    const uint64_t largest_bytes = presence().largest_memory_bytes;
+    const uint64_t largest_bytes = presence_.largest_memory_bytes();
     const uint64_t needed_bytes = job.summary.memory_per_task_bytes;
     const auto& open = job.queue.open();
     const bool in_hand =
@@ -384,7 +333,7 @@ void JobBoard::fall_back_to_recompute(Job& job) {
     const PolicyChoice& choice = job.record.choice;
     const bool short_of_volunteers = choice.policy == Policy::automatic &&
                                      choice.resolved == Policy::redundant &&
-                                     independent_volunteers() < choice.replicas;
+                                     presence_.independent_volunteers() < choice.replicas;
     if (!short_of_volunteers) {
         job.short_of_volunteers_since_ms = 0;
         return;
@@ -424,7 +373,8 @@ void JobBoard::unstick(Job& job) {
 
 void JobBoard::tick() {
     // Who can recompute in the lab's stead has come or gone: what waits for that is looked at again.
-    const bool trusted_changed = std::exchange(trusted_present_, presence().trusted) != presence().trusted;
+    const bool trusted_changed =
+        std::exchange(trusted_present_, presence_.trusted_machine()) != presence_.trusted_machine();
     for (auto& [id, job] : jobs_) {
         if (is_over(job.record.state)) continue;
         if (trusted_changed && job.record.choice.resolved == Policy::recompute) evaluate_all(job);

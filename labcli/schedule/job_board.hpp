@@ -8,10 +8,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "labcli/jobs/capacity.hpp"
 #include "labcli/schedule/assignment_book.hpp"
 #include "labcli/schedule/job.hpp"
 #include "labcli/schedule/judge.hpp"
+#include "labcli/schedule/presence.hpp"
 
 namespace goblin::lab {
 
@@ -25,7 +25,7 @@ class JobBoard {
     std::map<JobId, Job>& jobs() { return jobs_; }
     Job* find(JobId id);
     // Null when it is over.
-    Job* find_running(JobId id);
+    Job* find_unfinished(JobId id);
 
     // What is known of a job from before a restart.
     struct Past {
@@ -58,14 +58,10 @@ class JobBoard {
     JobId next_id() { return ++last_id_; }
     // Numbers up to this one were given, also to jobs deleted since.
     void start_after(JobId last) { last_id_ = std::max(last_id_, last); }
-    // What the contributors seen lately can take.
-    Capacity capacity();
+    Presence& presence() { return presence_; }
     // Several times a second: jobs whose operands changed, that lack volunteers or are stuck.
     void tick();
 
-    // Approved volunteers with a computer seen in the last minutes, in different networks; counted a few
-    // times a second.
-    uint64_t independent_volunteers();
     // So much memory is needed for others' numbers: those that have arrived and wait for somebody else give
     // way, if that makes enough room. Their owners still have them.
     void make_room(uint64_t size_bytes);
@@ -81,8 +77,6 @@ class JobBoard {
     std::string why_nobody_computes();
     std::string why_too_little_memory(const Job& job);
     std::string whose_turn_it_is(const Job& job);
-    // Whether a plan should fit it: approved, heard lately, with memory for tasks.
-    bool counts(const LiveComputer& computer);
     void check_inputs(Job& job);
     void finish_if_complete(Job& job);
     void fall_back_to_recompute(Job& job);
@@ -99,13 +93,6 @@ class JobBoard {
     std::string held_back_;
     uint64_t restoring_ = 0;
     bool trusted_present_ = false;
-    struct Presence {
-        uint64_t counted_ms = 0;  // 0: never
-        uint64_t independent = 0;
-        bool trusted = false;
-        uint64_t largest_memory_bytes = 0;  // for tasks, of one computer
-    };
-    const Presence& presence();
     Presence presence_;
     JobId last_id_ = 0;
     Judge judge_;
