@@ -62,7 +62,7 @@ void ExchangeDesk::drop_lost(LiveComputer& computer, const std::vector<Assignmen
         } else {
             give_up(assignment, "the worker no longer has it");
         }
-        if (Job* const job = board_.find_unfinished(job_id)) board_.judge().evaluate(*job, task);
+        evaluate(job_id, task);
     }
 }
 
@@ -161,7 +161,7 @@ std::optional<Receipt> ExchangeDesk::take_result(LiveComputer& computer, Result&
             receipt = take_end(*assignment, result);
             break;
     }
-    if (Job* const job = board_.find_unfinished(job_id)) board_.judge().evaluate(*job, task);
+    evaluate(job_id, task);
     return receipt;
 }
 
@@ -172,7 +172,7 @@ Receipt ExchangeDesk::take_commitment(Assignment& assignment, Result& result) {
             result,
             "expected the digest that was committed before, found another: a commitment can't be changed");
     }
-    const OpenTask& task = *board_.find_unfinished(assignment.job)->queue.find(assignment.task);
+    const OpenTask& task = *task_of(assignment);
     if (result.digests.size() != task.prepared.outputs.size())
         return refused(result, fmt::format("expected {} digests, found {}", task.prepared.outputs.size(),
                                            result.digests.size()));
@@ -185,7 +185,7 @@ Receipt ExchangeDesk::take_data(Assignment& assignment, Result& result) {
     if (assignment.digests.empty())
         return refused(result, "expected a commitment before the numbers, found none");
     if (!assignment.asked_to_send) return refused(result, "expected to be asked before numbers are sent");
-    const OpenTask& task = *board_.find_unfinished(assignment.job)->queue.find(assignment.task);
+    const OpenTask& task = *task_of(assignment);
     auto outputs = std::make_shared<std::vector<Tensor>>();
     try {
         for (FrameMessage& message : result.outputs)
@@ -242,9 +242,17 @@ Receipt ExchangeDesk::take_end(Assignment& assignment, Result& result) {
     return {result.assignment, ReceiptKind::taken, {}};
 }
 
+OpenTask* ExchangeDesk::task_of(const Assignment& assignment) {
+    Job* const job = board_.find_unfinished(assignment.job);
+    return job == nullptr ? nullptr : job->queue.find(assignment.task);
+}
+
+void ExchangeDesk::evaluate(JobId job_id, TaskNumber task) {
+    if (Job* const job = board_.find_unfinished(job_id)) board_.judge().evaluate(*job, task);
+}
+
 void ExchangeDesk::drop_claim(Assignment& assignment) {
-    if (Job* const job = board_.find_unfinished(assignment.job))
-        if (OpenTask* const task = job->queue.find(assignment.task)) std::erase(task->claims, assignment.id);
+    if (OpenTask* const task = task_of(assignment)) std::erase(task->claims, assignment.id);
 }
 
 // A look-up reads the database on the thread that all contributors wait for.
@@ -364,8 +372,7 @@ std::optional<ExchangeDesk::UploadPlace> ExchangeDesk::find_upload(const LiveCom
     for (const AssignmentId& id : computer.open) {
         const Assignment& assignment = *book_.find(id);
         const auto first = std::find(assignment.digests.begin(), assignment.digests.end(), digest);
-        Job* const job = board_.find_unfinished(assignment.job);
-        const OpenTask* const task = job == nullptr ? nullptr : job->queue.find(assignment.task);
+        const OpenTask* const task = task_of(assignment);
         if (first == assignment.digests.end() || task == nullptr) continue;
         const std::vector<TensorSpec>& specs = task->prepared.outputs;
         UploadPlace place{id, {}, assignment.key, {}, assignment.asked_to_send, false};
@@ -410,7 +417,7 @@ std::string ExchangeDesk::take_upload(const LiveComputer& computer, const Upload
     const JobId job_id = assignment->job;
     const TaskNumber task = assignment->task;
     book_.take_outputs(*assignment, outputs);
-    if (Job* const job = board_.find_unfinished(job_id)) board_.judge().evaluate(*job, task);
+    evaluate(job_id, task);
     board_.judge().look();
     return {};
 }
@@ -423,7 +430,7 @@ void ExchangeDesk::drop_assignments(const LiveComputer& computer, const std::str
         const TaskNumber task = assignment.task;
         drop_claim(assignment);
         book_.cancel(assignment, reason);
-        if (Job* const job = board_.find_unfinished(job_id)) board_.judge().evaluate(*job, task);
+        evaluate(job_id, task);
     }
     board_.judge().look();
 }
@@ -434,8 +441,7 @@ void ExchangeDesk::expire() {
         if (!book_.expire(assignment)) continue;
         journal_.event(assignment.job, fmt::format("task {}: computer {} is late; others may get the task",
                                                    assignment.task, assignment.computer));
-        if (Job* const job = board_.find_unfinished(assignment.job))
-            board_.judge().evaluate(*job, assignment.task);
+        evaluate(assignment.job, assignment.task);
     }
     board_.judge().look();
 }

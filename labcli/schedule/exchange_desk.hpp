@@ -75,6 +75,10 @@ class ExchangeDesk {
     // Whether this exchange may still look that one up.
     bool may_look_up(const AssignmentId& id);
     Receipt receipt_for_closed(const LiveComputer& computer, const Result& result);
+    // Null when the task or its job is over.
+    OpenTask* task_of(const Assignment& assignment);
+    // Looks at a task whose claims have changed, unless its job is over.
+    void evaluate(JobId job, TaskNumber task);
     void drop_claim(Assignment& assignment);
     // Adds it to what the contributor is to send; whether that is news to it.
     bool tell_to_send(Assignment& assignment, ExchangeReply& reply);
